@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
-from dynactor.actors.derived.log_positions import LogPositions
+from dynactor.actors.followers.log_positions import LogPositions
 from dynactor.model.key_conditions.key_range import KeyRange, contains
 from dynactor.storage import key_layout
 from dynactor.storage.key_layout import COUNTER_BYTES

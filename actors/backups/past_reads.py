@@ -12,9 +12,9 @@ import anyio
 
 from dynactor.actors.backups.past_view import PastView
 from dynactor.actors.backups.point_in_time import check_in_window, positions_at
-from dynactor.actors.derived import log_positions
-from dynactor.actors.derived.checkpoint import Checkpoint
-from dynactor.actors.derived.log_positions import TRANSACTION_US, LogPositions, past_positions
+from dynactor.actors.followers import log_positions
+from dynactor.actors.followers.checkpoint import Checkpoint
+from dynactor.actors.followers.log_positions import TRANSACTION_US, LogPositions, past_positions
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.table.table import Table, unreadable
 from dynactor.model.definitions.table import PointInTimeRecovery

@@ -24,10 +24,9 @@ from typing import Final, NamedTuple
 import anyio
 
 from dynactor.actors.backups.listed_changes import ListedChanges, Part, next_start, parts_of
-from dynactor.actors.derived import log_positions
-from dynactor.actors.derived.checkpoint import Checkpoint
-from dynactor.actors.derived.log_positions import LogPositions
-from dynactor.actors.partition.partition_map import PartitionMap
+from dynactor.actors.followers import log_positions
+from dynactor.actors.followers.checkpoint import Checkpoint
+from dynactor.actors.followers.log_positions import LogPositions
 from dynactor.model.definitions.index import entry_position
 from dynactor.model.definitions.table import TABLE_INDEX_ID, TableDefinition
 from dynactor.model.errors import ResourceNotFoundException
@@ -38,6 +37,7 @@ from dynactor.model.values.stored_item import StoredItem
 from dynactor.model.writes.change import local_changes
 from dynactor.storage import codec, key_layout
 from dynactor.storage.catalog import TableRecord
+from dynactor.storage.partition_map import PartitionMap
 from dynactor.storage.store import Row, Store, View
 from dynactor.streams import change_record, changes_by_key, sequence_number
 from dynactor.streams.change_record import ChangeRecord

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dynactor.actors.derived.sink import SnapshotSink
+from dynactor.actors.followers.sink import SnapshotSink
 from dynactor.model.tables.table_backup import TableBackup
 from dynactor.storage import codec, key_layout
 from dynactor.storage.store import Row

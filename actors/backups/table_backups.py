@@ -25,15 +25,15 @@ from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.definition_commit import Stored
 from dynactor.actors.catalog.long_work import Pieces
-from dynactor.actors.catalog.phases import GONE, Phase, PhaseMachine, Subject
 from dynactor.actors.catalog.space_reclaim import LARGE_BYTES, SpaceReclaimer, reclaim_row
 from dynactor.actors.catalog.tables import Tables
-from dynactor.actors.derived.changes_copy import ChangesCopy
-from dynactor.actors.derived.pacing import Pacing
-from dynactor.actors.derived.sink import Contract, Gap, Order
-from dynactor.actors.derived.stored_checkpoint import first_checkpoints
-from dynactor.actors.derived.table_copy import TableCopy, stored_positions
-from dynactor.actors.partition.change_feed import ChangeFeed
+from dynactor.actors.feeds.change_feed import ChangeFeed
+from dynactor.actors.followers.changes_copy import ChangesCopy
+from dynactor.actors.followers.pacing import Pacing
+from dynactor.actors.followers.sink import Contract, Gap, Order
+from dynactor.actors.followers.stored_checkpoint import first_checkpoints
+from dynactor.actors.followers.table_copy import TableCopy, stored_positions
+from dynactor.actors.phases.phase_machine import GONE, Phase, PhaseMachine, Subject
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.followers import Subscription

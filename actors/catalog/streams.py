@@ -15,7 +15,7 @@ from msgspec import Struct, msgpack
 
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.long_work import Pieces
-from dynactor.actors.partition.change_feed import ChangeFeed
+from dynactor.actors.feeds.change_feed import ChangeFeed
 from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import ResourceNotFoundException, TrimmedDataAccessException
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND

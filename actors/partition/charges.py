@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from dynactor.actors.limits.throttle import Paid, TableThrottle
 from dynactor.actors.partition.item_locks import Release, actions_of
 from dynactor.actors.partition.messages import WriteItem
 from dynactor.actors.partition.transaction_parts import PartDecision
 from dynactor.actors.runtime.mailbox import Envelope
-from dynactor.actors.table.throttle import Paid, TableThrottle
 from dynactor.model.errors import (
     ConditionalCheckFailedException,
     DynamoDBError,

@@ -13,13 +13,13 @@ from contextlib import asynccontextmanager
 from typing import Generic
 
 from dynactor.actors.partition.partition import BatchT, Partition
-from dynactor.actors.partition.partition_map import PartitionMap
 from dynactor.actors.runtime.mailbox import Envelope
 from dynactor.actors.runtime.ref import Ref
 from dynactor.actors.runtime.replies import PartitionMoved
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.model.errors import InternalServerError
 from dynactor.storage.catalog import PartitionHead, PartitionRange
+from dynactor.storage.partition_map import PartitionMap
 
 
 class PartitionActors(dict[int, Ref], Generic[BatchT]):

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from dynactor.actors.derived.indexes.index_lag import NO_LAG, IndexLag
+from dynactor.actors.feeds.change_feed import ChangeFeed
+from dynactor.actors.feeds.index_lag import NO_LAG, IndexLag
+from dynactor.actors.limits.throttle import TableThrottle
 from dynactor.actors.partition.batch import TableBatch
-from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.partition.charges import Charges
 from dynactor.actors.partition.item_locks import Accepted, ItemLocks, Prepare
 from dynactor.actors.partition.participant import Participant
@@ -24,7 +25,6 @@ from dynactor.actors.partition.table_core import TableCore
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.mailbox import Envelope
 from dynactor.actors.runtime.message_times import TimedMailbox
-from dynactor.actors.table.throttle import TableThrottle
 from dynactor.storage import catalog, key_layout
 from dynactor.storage.catalog import PartitionHead, TableRecord
 from dynactor.storage.store import Store

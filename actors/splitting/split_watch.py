@@ -16,10 +16,9 @@ from typing import Final, NamedTuple
 import structlog
 from msgspec import Struct
 
-from dynactor.actors.partition.partition_map import PartitionMap
+from dynactor.actors.limits.position_sample import PositionSample
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.supervisor import Supervisor
-from dynactor.actors.splitting.position_sample import PositionSample
 from dynactor.actors.splitting.size_measure import measure
 from dynactor.actors.splitting.splits import GrowTable, SplitPartition, is_settled
 from dynactor.actors.table.table import Table
@@ -33,6 +32,7 @@ from dynactor.model.limits import (
 )
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import PartitionHead
+from dynactor.storage.partition_map import PartitionMap
 from dynactor.storage.store import Store, StoreError
 
 # Share of the maximum units of a partition. Above this share, the partition may soon need more

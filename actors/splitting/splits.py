@@ -19,10 +19,8 @@ from msgspec import structs
 
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.streams import StreamRegistry, stream_row
-from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
-from dynactor.actors.partition import partition_map
+from dynactor.actors.indexes.global_index import GlobalIndexActors
 from dynactor.actors.partition.partition_actors import PartitionActors
-from dynactor.actors.partition.partition_map import PartitionMap
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.table import Table
@@ -32,7 +30,7 @@ from dynactor.model.key_conditions.split_point import divides_collection, middle
 from dynactor.model.throttling.on_demand import OnDemandUnits
 from dynactor.model.throttling.partition_count import partition_count
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
-from dynactor.storage import key_layout
+from dynactor.storage import key_layout, partition_map
 from dynactor.storage.catalog import (
     CatalogHead,
     EndedLog,
@@ -42,6 +40,7 @@ from dynactor.storage.catalog import (
     ended_head,
     new_head,
 )
+from dynactor.storage.partition_map import PartitionMap
 from dynactor.storage.store import Row, Store
 from dynactor.streams import change_log
 from dynactor.streams.shard import Stream

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from random import Random, SystemRandom
 from typing import NamedTuple
 
-from dynactor.actors.partition.change_feed import RecentChanges
+from dynactor.actors.feeds.change_feed import RecentChanges
+from dynactor.actors.limits.burst_balances import BalanceWriter
+from dynactor.actors.limits.throttle import ThrottleSettings
 from dynactor.actors.partition.table_partition import PartitionSettings
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.supervisor import Supervisor
-from dynactor.actors.table.burst_balances import BalanceWriter
-from dynactor.actors.table.throttle import ThrottleSettings
 from dynactor.storage.store import Store
 
 

@@ -11,15 +11,15 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Protocol
 
-from dynactor.actors.derived import checkpoint
-from dynactor.actors.derived.indexes.global_index import GlobalIndexActors, IndexPlace
-from dynactor.actors.derived.pacing import Pacing
-from dynactor.actors.derived.sink import Contract, Gap
-from dynactor.actors.derived.stored_checkpoint import first_checkpoints
-from dynactor.actors.partition.change_feed import ChangeFeed
+from dynactor.actors.feeds.change_feed import ChangeFeed
+from dynactor.actors.followers import checkpoint
+from dynactor.actors.followers.pacing import Pacing
+from dynactor.actors.followers.sink import Contract, Gap
+from dynactor.actors.followers.stored_checkpoint import first_checkpoints
+from dynactor.actors.indexes.global_index import GlobalIndexActors, IndexPlace
+from dynactor.actors.limits.throttle import BackfillUnits, FreeUnits, TableThrottle
 from dynactor.actors.runtime.supervisor import Actor, Supervisor
 from dynactor.actors.table.environment import TableEnvironment
-from dynactor.actors.table.throttle import BackfillUnits, FreeUnits, TableThrottle
 from dynactor.model.definitions.index import IndexDefinition
 from dynactor.model.definitions.table import GlobalIndex, TableDefinition
 from dynactor.storage import catalog, key_layout

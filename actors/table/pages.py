@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import anyio
 from msgspec import Struct
 
-from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
+from dynactor.actors.indexes.global_index import GlobalIndexActors
 from dynactor.actors.table.row_sizes import RowSizes
 from dynactor.actors.table.table import Table, unreadable
 from dynactor.model import capacity

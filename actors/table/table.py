@@ -13,8 +13,9 @@ from typing import TypeVar
 import structlog
 from msgspec import Struct
 
+from dynactor.actors.feeds.change_feed import ChangeFeed
+from dynactor.actors.limits.throttle import TableThrottle
 from dynactor.actors.partition.batch import TableBatch
-from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.partition.item_locks import Join, Joined, Resolve
 from dynactor.actors.partition.messages import Expired, ExpireItems, WriteItem, Written
 from dynactor.actors.partition.partition import Partition
@@ -26,7 +27,6 @@ from dynactor.actors.runtime.replies import PartitionMoved
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.followers import Followers
 from dynactor.actors.table.row_sizes import RowSizes
-from dynactor.actors.table.throttle import TableThrottle
 from dynactor.model import capacity
 from dynactor.model.capacity import KeyRead, Receipt
 from dynactor.model.definitions.table import TABLE_INDEX_ID, TableDefinition

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 
 import anyio
 
-from dynactor.actors.derived.indexes.index_lag import NO_LAG, IndexLag
+from dynactor.actors.feeds.index_lag import NO_LAG, IndexLag
 from dynactor.actors.partition.item_locks import (
     Accepted,
     Done,

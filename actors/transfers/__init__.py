@@ -6,7 +6,7 @@ writes the files (``export_files.py``). After a restart, the files are written a
 keys. The manifests come last, so an export without manifests is not complete.
 
 An import fills a table that is CREATING, in the phases of a restored table
-(``actors/backups/restore_phases.py``). No other actor writes to the table, so a scan commits the
+(``actors/restores/restore_phases.py``). No other actor writes to the table, so a scan commits the
 rows of the items directly (``import_rows.py``). Another process decodes large files, so requests
 don't wait for it (``decoding_process.py``). The counts go into the heads of the partitions together
 with the next phase. After a crash the rows are dropped and loaded again. Clients may upload the

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dynactor.actors.derived.outside import TransferFailed
+from dynactor.actors.followers.outside import TransferFailed
 from dynactor.storage.buckets.bucket import BucketError
 
 

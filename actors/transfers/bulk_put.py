@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import json, structs
 
 from dynactor.actors.catalog.tables import Tables
-from dynactor.actors.derived.pacing import Pacing
+from dynactor.actors.followers.pacing import Pacing
 from dynactor.actors.partition.messages import Written
 from dynactor.actors.runtime.cancellation import outcomes
 from dynactor.actors.runtime.clock import Clock

@@ -10,8 +10,8 @@ from typing import Final
 
 from msgspec import structs
 
-from dynactor.actors.derived.changes_copy import decoded
-from dynactor.actors.derived.outside import Outlet
+from dynactor.actors.followers.changes_copy import decoded
+from dynactor.actors.followers.outside import Outlet
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.transfers import manifests
 from dynactor.actors.transfers.bucket_use import BucketUse

@@ -15,8 +15,7 @@ from typing import Final, TypeAlias
 import structlog
 from msgspec import structs
 
-from dynactor.actors.derived.outside import Inlet, LoadedRows, TransferFailed
-from dynactor.actors.partition.partition_map import PartitionMap
+from dynactor.actors.followers.outside import Inlet, LoadedRows, TransferFailed
 from dynactor.actors.transfers.bucket_use import BucketUse
 from dynactor.actors.transfers.decoded_files import DecodingHere, DecodingProcess, FileDecoding
 from dynactor.actors.transfers.error_log import ErrorLog
@@ -30,6 +29,7 @@ from dynactor.storage import codec, key_layout
 from dynactor.storage.buckets.bucket import Bucket, BucketError
 from dynactor.storage.buckets.open_buckets import Buckets
 from dynactor.storage.catalog import PartitionHead, TableRecord
+from dynactor.storage.partition_map import PartitionMap
 from dynactor.storage.store import Store
 
 _TABLE: Final = 0

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from dynactor.actors.partition.partition_map import PartitionMap
 from dynactor.actors.transfers.source_records import lines_or_ion
 from dynactor.model.errors import SerializationException, ValidationException
 from dynactor.model.transfers.csv_columns import csv_types
@@ -16,6 +15,7 @@ from dynactor.model.transfers.item_reader import ItemReader
 from dynactor.model.transfers.records import BadContent, Bounded, Csv, Fault, Format, Records
 from dynactor.storage import codec, key_layout
 from dynactor.storage.catalog import TableRecord
+from dynactor.storage.partition_map import PartitionMap
 from dynactor.streams.sequence_number import SequenceNumber
 
 DUPLICATE: Final = "DuplicateKey"

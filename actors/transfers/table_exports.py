@@ -14,10 +14,10 @@ from msgspec import structs
 from dynactor.actors.backups.point_in_time import RecoverySwitch
 from dynactor.actors.backups.table_backups import PastState, TableBackups
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
-from dynactor.actors.catalog.phases import Phase, PhaseMachine, Subject
 from dynactor.actors.catalog.tables import Tables
-from dynactor.actors.derived.pacing import Pacing
-from dynactor.actors.derived.phase_scan import PhaseScan
+from dynactor.actors.followers.pacing import Pacing
+from dynactor.actors.followers.phase_scan import PhaseScan
+from dynactor.actors.phases.phase_machine import Phase, PhaseMachine, Subject
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.table import Table

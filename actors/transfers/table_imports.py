@@ -11,8 +11,8 @@ import structlog
 from msgspec import structs
 
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
-from dynactor.actors.catalog.table_changes import TableChanges
 from dynactor.actors.catalog.tables import Tables
+from dynactor.actors.phases.table_changes import TableChanges
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.runtime.randomness import random_uuid
 from dynactor.actors.table.environment import TableEnvironment

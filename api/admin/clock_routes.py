@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from dynactor.actors.catalog.virtual_clock import ClockState, MoveClock, VirtualClockControl
+from dynactor.actors.database.virtual_clock import ClockState, MoveClock, VirtualClockControl
 from dynactor.actors.runtime.clock import ClockRefusal
 from dynactor.actors.runtime.mailbox import MailboxClosed, MailboxFull
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type

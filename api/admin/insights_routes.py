@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
+from dynactor.actors.limits.throttle import Consumed
+from dynactor.actors.limits.traffic import Window
 from dynactor.actors.table.item_sample import (
     collection_start,
     items_at,
@@ -23,8 +25,6 @@ from dynactor.actors.table.item_sample import (
     sample_items,
 )
 from dynactor.actors.table.table import Table
-from dynactor.actors.table.throttle import Consumed
-from dynactor.actors.table.traffic import Window
 from dynactor.api.admin.answers import fault, json_answer, other_method, raw_answer
 from dynactor.api.admin.insights_messages import (
     INSIGHTS_PATH,

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from aiohttp import web
 
-from dynactor.actors.catalog.database import Database
-from dynactor.actors.catalog.replays import StartReplay
+from dynactor.actors.database.database import Database
 from dynactor.actors.derived.kafka.replay_progress import ReplayProgress, ReplayStart
+from dynactor.actors.phases.replays import StartReplay
 from dynactor.actors.runtime.clock import LATEST_EPOCH_SECONDS
 from dynactor.actors.runtime.mailbox import MailboxClosed
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type

@@ -19,8 +19,8 @@ import structlog
 from aiohttp import web
 from msgspec import Meta, Struct, structs
 
-from dynactor.actors.catalog.database_settings import DatabaseSettings
-from dynactor.actors.derived.indexes.index_lag import NO_LAG, IndexLag
+from dynactor.actors.feeds.index_lag import NO_LAG, IndexLag
+from dynactor.actors.phases.database_settings import DatabaseSettings
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
 from dynactor.api.serve.configuration_error import ConfigurationError
 from dynactor.api.serve.database_host import (

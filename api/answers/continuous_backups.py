@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import json
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import PointInTimeRecovery
 from dynactor.model.errors import ResourceNotFoundException, TableNotFoundException

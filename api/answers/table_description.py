@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.table.state import TableState
 from dynactor.model.definitions.index import IndexDefinition
 from dynactor.model.definitions.table import (

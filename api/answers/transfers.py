@@ -8,7 +8,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from msgspec import Struct, to_builtins
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.api.answers.table_description import table_arn, wire_time
 from dynactor.api.requests.foreign_arns import check_account
 from dynactor.api.requests.shapes import NAME_CHARACTER

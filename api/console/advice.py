@@ -12,7 +12,7 @@ from typing import Any, Final, get_args
 import anyio.to_thread
 from msgspec import Struct
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.table.item_sample import sample_items
 from dynactor.actors.table.table import Table
 from dynactor.api.admin.access_messages import AccessAnswer

@@ -16,7 +16,7 @@ import msgspec
 from aiohttp import web
 from msgspec import Struct
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.table.table import Table
 from dynactor.api.admin.metrics.tables import TableFigures, table_figures
 from dynactor.api.console.files import HEADERS

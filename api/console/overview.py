@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.table.state import TableState
 from dynactor.actors.table.table import Table
 from dynactor.api.admin.metrics.tables import (

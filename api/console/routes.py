@@ -19,7 +19,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from dynactor import __version__
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.api.access.access_control import AccessControl
 from dynactor.api.admin.access_routes import access_answer
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type

@@ -26,8 +26,8 @@ import msgspec
 import structlog
 from msgspec import Struct, structs
 
-from dynactor.actors.catalog.database import Database
-from dynactor.actors.catalog.databases import Databases
+from dynactor.actors.database.database import Database
+from dynactor.actors.database.databases import Databases
 from dynactor.actors.runtime.caller import CALLER
 from dynactor.actors.runtime.cancellation import is_cancellation
 from dynactor.api.access.access_control import AccessControl

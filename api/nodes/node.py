@@ -21,8 +21,8 @@ import structlog
 from anyio.abc import TaskGroup
 from msgspec import MsgspecError, json, structs
 
-from dynactor.actors.catalog.database import Database
-from dynactor.actors.catalog.databases import Databases
+from dynactor.actors.database.database import Database
+from dynactor.actors.database.databases import Databases
 from dynactor.api.admin.nodes_messages import NodesState, NodeState
 from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
 from dynactor.api.nodes.changes import Changes

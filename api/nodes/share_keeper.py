@@ -12,8 +12,8 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 import anyio
 import structlog
 
-from dynactor.actors.catalog.databases import Databases
 from dynactor.actors.catalog.homes import MoveTables, TakeTables
+from dynactor.actors.database.databases import Databases
 from dynactor.api.nodes.changes import Changes
 from dynactor.api.nodes.membership import BEAT_SECONDS, Membership
 from dynactor.api.nodes.runner import Runner

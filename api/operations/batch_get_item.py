@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct, field, json
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.table.batch_reads import BatchPart, BatchRead, read_items
 from dynactor.actors.table.table import ItemRead, Table
 from dynactor.api.answers.item_answers import joined, projected

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import Struct, field, json
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.partition.messages import Written
 from dynactor.actors.table.table import Table
 from dynactor.api.answers.item_answers import collection_metrics, joined

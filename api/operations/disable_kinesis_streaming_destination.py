@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import json
 
-from dynactor.actors.catalog.destination_phases import DisableDestination
+from dynactor.actors.phases.destination_phases import DisableDestination
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.destination_arn import topic_of
 from dynactor.api.requests.operation import Call, Operation

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final, NoReturn
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.transactions.coordinator import TableKey
 from dynactor.api.answers.item_answers import EMPTY, array_member, joined, projected
 from dynactor.api.requests import shapes, structures

@@ -6,8 +6,8 @@ from typing import Final, NoReturn
 
 from msgspec import json
 
-from dynactor.actors.catalog.control_plane import StreamReads
 from dynactor.actors.catalog.streams import TRIMMED
+from dynactor.actors.database.control_plane import StreamReads
 from dynactor.api.answers.table_description import stream_arn
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import DYNAMODB_STREAMS, Call, Operation

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import MsgspecError, json
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import json
 
-from dynactor.actors.backups.restore_phases import RestoreTableToTime
+from dynactor.actors.restores.restore_phases import RestoreTableToTime
 from dynactor.api.answers import continuous_backups
 from dynactor.api.answers.table_description import table_description
 from dynactor.api.requests import shapes

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.table.table import Table
 from dynactor.actors.transactions.coordinator import TableKey, table_key
 from dynactor.api.answers.item_answers import EMPTY, array_member, joined, projected

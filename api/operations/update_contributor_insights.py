@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import json
 
-from dynactor.actors.catalog.contributor_insights import UpdateContributorInsights
+from dynactor.actors.phases.contributor_insights import UpdateContributorInsights
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.api.requests.hints import members_of
 from dynactor.api.requests.resource_arn import invalid, no_such_resource
 from dynactor.api.requests.table_arn import table_name

@@ -7,7 +7,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.model.access.bucket_grant import BucketGrant
 from dynactor.model.advice.explanation import Outcome, Paid
 from dynactor.model.capacity import Receipt

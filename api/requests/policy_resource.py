@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.api.requests import stream_arn
 from dynactor.api.requests.resource_arn import invalid, tagged_table_name
 from dynactor.model.access.document import MissingElement, PolicyError

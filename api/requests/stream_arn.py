@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.api.requests.shapes import NAME_CHARACTER
 from dynactor.model.errors import ResourceNotFoundException, ValidationException
 from dynactor.model.limits import TABLE_NAME_CHARACTERS

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from msgspec import json
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.partition.item_locks import Done
 from dynactor.actors.table.table import ItemRead, Table
 from dynactor.actors.transactions.client_tokens import Claim

@@ -17,11 +17,11 @@ import structlog
 from anyio.abc import TaskGroup
 from msgspec import Struct, structs
 
-from dynactor.actors.catalog.database import Database
-from dynactor.actors.catalog.database_settings import DatabaseSettings
-from dynactor.actors.catalog.databases import Databases, open_databases
 from dynactor.actors.catalog.homes import Share
-from dynactor.actors.catalog.virtual_clock import clock_row
+from dynactor.actors.database.database import Database
+from dynactor.actors.database.databases import Databases, open_databases
+from dynactor.actors.database.virtual_clock import clock_row
+from dynactor.actors.phases.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import Clock, VirtualClock
 from dynactor.api.http.protocol import Protocol
 from dynactor.model.kept_failure import KeptFailure

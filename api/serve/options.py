@@ -15,7 +15,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from cyclopts import Group, Parameter
 from cyclopts.types import UInt16
 
-from dynactor.actors.derived.indexes.index_lag import NO_LAG, IndexLag
+from dynactor.actors.feeds.index_lag import NO_LAG, IndexLag
 from dynactor.actors.runtime.clock import MAX_SPEED, Clock, SystemClock, VirtualClock
 from dynactor.api.access.identities import Identities
 from dynactor.api.commands.times import parse_time

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from dynactor import __version__
-from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.homes import Share
-from dynactor.actors.catalog.virtual_clock import ClockBehindData
+from dynactor.actors.database.database import Database
+from dynactor.actors.database.virtual_clock import ClockBehindData
 from dynactor.api.admin import insights_routes
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.server import listen

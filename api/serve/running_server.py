@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgspec import Struct
 
 from dynactor import __version__
-from dynactor.actors.catalog.database import Database
-from dynactor.actors.catalog.database_settings import DatabaseSettings
 from dynactor.actors.catalog.streams import StreamSettings
-from dynactor.actors.catalog.virtual_clock import ClockState
+from dynactor.actors.database.database import Database
+from dynactor.actors.database.virtual_clock import ClockState
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.derived.kafka.broker_check import checking_broker
+from dynactor.actors.phases.database_settings import DatabaseSettings
 from dynactor.actors.splitting.split_watch import SplitSettings
 from dynactor.api.access.access_control import AccessControl
 from dynactor.api.access.identities import IdentityRegistry

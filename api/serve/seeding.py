@@ -16,7 +16,7 @@ import anyio.lowlevel
 import msgspec
 import structlog
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.api.commands.client import RequestFailed
 from dynactor.api.commands.transfers import table_copy
 from dynactor.api.commands.transfers.batch_writer import BatchWriter

@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 import anyio
 import structlog
 
-from dynactor.actors.catalog.virtual_clock import ClockBehindData, ClockState
+from dynactor.actors.database.virtual_clock import ClockBehindData, ClockState
 from dynactor.api.admin.metrics.metrics_path import METRICS_PATH
 from dynactor.api.commands.times import iso_time, pace
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed

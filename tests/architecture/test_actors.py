@@ -11,7 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import pytest
 from msgspec import Struct
 
-from dynactor.actors.catalog.control_plane import ControlPlane
+from dynactor.actors.database.control_plane import ControlPlane
 from tests.architecture.sources import SOURCES, tree
 
 CONTAINERS = {"Sequence", "Mapping", "tuple", "frozenset"}
@@ -45,7 +45,7 @@ def test_request_handlers_use_the_database_and_not_its_actor():
         if name.startswith("dynactor.api."):
             for node in ast.walk(tree(name)):
                 if isinstance(node, ast.ImportFrom):
-                    assert node.module != "dynactor.actors.catalog.database_actor", name
+                    assert node.module != "dynactor.actors.database.database_actor", name
                 if isinstance(node, ast.Attribute):
                     assert node.attr != "actor", f"{name}: {ast.unparse(node)}"
 

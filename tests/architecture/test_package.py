@@ -79,7 +79,7 @@ def test_no_string_names_a_module_by_its_bare_name():
 @pytest.mark.parametrize(
     "source",
     [
-        'monkeypatch.setattr("actors.table.throttle.MOST", 1)',
+        'monkeypatch.setattr("actors.limits.throttle.MOST", 1)',
         'run([sys.executable, "-m", "api", "serve"])',
         'getLogger("api.http.server")',
     ],

@@ -9,11 +9,11 @@ import pytest
 import structlog
 from msgspec import structs
 
-from dynactor.actors.catalog import index_phases
-from dynactor.actors.catalog.index_phases import IndexPhases
-from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
+from dynactor.actors.indexes.global_index import GlobalIndexActors
 from dynactor.actors.partition.index_partition import ApplyChanges, IndexCore
 from dynactor.actors.partition.table_core import TableCore
+from dynactor.actors.phases import index_phases
+from dynactor.actors.phases.index_phases import IndexPhases
 from dynactor.streams import shard as shards
 from tests.crash.test_index_messages import written_and_compared
 from tests.support.servers.in_process import MessageFaults

@@ -11,8 +11,8 @@ import pytest
 import structlog
 
 from dynactor.actors.catalog.streams import StreamSettings
-from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
-from dynactor.actors.derived.indexes.index_lag import IndexLag
+from dynactor.actors.feeds.index_lag import IndexLag
+from dynactor.actors.indexes.global_index import GlobalIndexActors
 from dynactor.actors.splitting.split_watch import SplitSettings
 from tests.support.clients.wire import Connection
 from tests.support.histories.history import History

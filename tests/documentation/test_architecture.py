@@ -21,15 +21,15 @@ GONE = "gone"
 # For each heading of a table of phases: the file, and the function that builds the state machine's
 # phases.
 MACHINES = {
-    "Tables": ("actors/catalog/table_phases.py", "table_phases"),
-    "Global indexes": ("actors/catalog/index_phases.py", "phases"),
+    "Tables": ("actors/phases/table_phases.py", "table_phases"),
+    "Global indexes": ("actors/phases/index_phases.py", "phases"),
     "Settings of a table, throughput of an index": (
-        "actors/catalog/phases.py",
+        "actors/phases/phase_machine.py",
         "update_phases",
     ),
-    "Time to live": ("actors/catalog/time_to_live_phases.py", "phases"),
-    "Kafka destinations": ("actors/catalog/destination_phases.py", "__init__"),
-    "Restored tables": ("actors/backups/restore_phases.py", "__init__"),
+    "Time to live": ("actors/phases/time_to_live_phases.py", "phases"),
+    "Kafka destinations": ("actors/phases/destination_phases.py", "__init__"),
+    "Restored tables": ("actors/restores/restore_phases.py", "__init__"),
     "Backups of tables": ("actors/backups/table_backups.py", "__init__"),
     "Exports": ("actors/transfers/table_exports.py", "__init__"),
 }

@@ -22,8 +22,8 @@ from typing import Any, Final, NamedTuple, cast
 import msgspec
 import uvloop
 
-from dynactor.actors.catalog.database import open_database
-from dynactor.actors.catalog.database_settings import DatabaseSettings
+from dynactor.actors.database.database import open_database
+from dynactor.actors.phases.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import SystemClock
 from dynactor.api.http.aiohttp_lane import full_server
 from dynactor.api.http.body_memory import RequestMemory

@@ -60,7 +60,7 @@ ORDERS: Final = (
     ),
     Fault(
         "catalog is loaded while a commit may still be written",
-        "actors/catalog/database_actor.py",
+        "actors/database/database_actor.py",
         "await self._owner.settle()",
         "self._owner.is_in_doubt = False",
         "tests/actors/catalog/test_unknown_commits.py",
@@ -92,7 +92,7 @@ ORDERS: Final = (
     ),
     Fault(
         "follower reports the end of its log before storing it",
-        "actors/derived/follower.py",
+        "actors/followers/follower.py",
         "        self._move(end)\n        if await",
         "        self._move(end)\n        self.ended.set_result(None)\n        if await",
         "tests/actors/derived/test_subscribers.py",
@@ -134,7 +134,7 @@ ORDERS: Final = (
     ),
     Fault(
         "destination takes the end of another phase for the end of this one",
-        "actors/catalog/phases.py",
+        "actors/phases/phase_machine.py",
         "if entered is None or entered.number != message.number:",
         "if entered is None:",
         "tests/actors/derived/test_draining.py",
@@ -142,7 +142,7 @@ ORDERS: Final = (
     ),
     Fault(
         "drain of a relay that was stopped counts as done",
-        "actors/catalog/database_actor.py",
+        "actors/database/database_actor.py",
         "        self._destinations.machine.forget(table_id)\n",
         "",
         "tests/actors/derived/test_draining.py",
@@ -150,7 +150,7 @@ ORDERS: Final = (
     ),
     Fault(
         "index catches up although a follower was given up",
-        "actors/derived/indexes/global_index.py",
+        "actors/indexes/global_index.py",
         "self.follows_all = has_passed and not self._is_closing",
         "self.follows_all = not self._is_closing",
         "tests/actors/derived/test_given_up_followers.py",
@@ -227,7 +227,7 @@ ORDERS: Final = (
     ),
     Fault(
         "follower waits where the log has no records up to its tail",
-        "actors/derived/follower.py",
+        "actors/followers/follower.py",
         """\
             elif run.tail.counter > self.position:
                 # Changes that the sink may miss were trimmed.
@@ -241,7 +241,7 @@ ORDERS: Final = (
     ),
     Fault(
         "follower takes its checkpoint for stored before the commit",
-        "actors/derived/stored_checkpoint.py",
+        "actors/followers/stored_checkpoint.py",
         """\
         group = Group(self._key, self.value, value, puts, deletes)
         try:
@@ -418,7 +418,7 @@ ORDERS: Final = (
     ),
     Fault(
         "stream being disabled shows records behind its end",
-        "actors/catalog/table_changes.py",
+        "actors/phases/table_changes.py",
         "during=self._streams.closing(stream) if stream else nullcontext(),",
         "during=nullcontext(),",
         "tests/actors/derived/test_stream_steps.py",
@@ -509,7 +509,7 @@ ORDERS: Final = (
     ),
     Fault(
         "follower keeps a checkpoint that conflicts",
-        "actors/derived/stored_checkpoint.py",
+        "actors/followers/stored_checkpoint.py",
         """\
         while (outcome := await self.commit(value, stopped)) is Outcome.CHANGED:
             pass
@@ -631,7 +631,7 @@ ORDERS: Final = (
     ),
     Fault(
         "index counts what its backfill has seen once more",
-        "actors/derived/indexes/global_index.py",
+        "actors/indexes/global_index.py",
         """\
         has_passed = await self._maintainers.wait_caught_up()
         self.follows_all = has_passed and not self._is_closing
@@ -645,7 +645,7 @@ ORDERS: Final = (
     ),
     Fault(
         "list of expiry times misses a page that was lost",
-        "actors/derived/stored_checkpoint.py",
+        "actors/followers/stored_checkpoint.py",
         """\
             return Outcome.STORED if await self.load() == value else Outcome.CHANGED
 """,
@@ -661,7 +661,7 @@ ORDERS: Final = (
     ),
     Fault(
         "time to live stops before that is stored",
-        "actors/catalog/time_to_live_phases.py",
+        "actors/phases/time_to_live_phases.py",
         """\
             await definition_commit.redefine(self._owner, table, definition)
             await table.followers.detach(subscriber_id(table))
@@ -677,7 +677,7 @@ ORDERS: Final = (
     ),
     Fault(
         "index is active before its followers have caught up",
-        "actors/catalog/index_phases.py",
+        "actors/phases/index_phases.py",
         """\
     await actors.wait_caught_up()
     # Don't end the phase""",
@@ -691,7 +691,7 @@ ORDERS: Final = (
     ),
     Fault(
         "reader looks whether a log ended after reading it",
-        "actors/derived/followed_log.py",
+        "actors/followers/followed_log.py",
         """\
         tail, end = Checkpoint(self.feed.tail, self.feed.logged_bytes), self.end
         records = await self.feed.read(after.counter, max_records=max_records, max_bytes=max_bytes)
@@ -708,7 +708,7 @@ ORDERS: Final = (
     ),
     Fault(
         "follower looks whether its log ended after reading",
-        "actors/derived/followed_log.py",
+        "actors/followers/followed_log.py",
         """\
         tail, end = Checkpoint(self.feed.tail, self.feed.logged_bytes), self.end
         records = await self.feed.read(after.counter, max_records=max_records, max_bytes=max_bytes)
@@ -724,7 +724,7 @@ ORDERS: Final = (
     ),
     Fault(
         "reader of several logs keeps a checkpoint that conflicts",
-        "actors/derived/stored_checkpoint.py",
+        "actors/followers/stored_checkpoint.py",
         """\
         for each in values:
             await each.load()
@@ -737,7 +737,7 @@ ORDERS: Final = (
     ),
     Fault(
         "follower of several logs counts additions after reading",
-        "actors/derived/round_follower.py",
+        "actors/followers/round_follower.py",
         """\
         seen = self.logs.seen()
         if self._round is None:
@@ -755,17 +755,17 @@ ORDERS: Final = (
     ),
     Fault(
         "child's log is read before the end of its parent's is stored",
-        "actors/derived/followed_logs.py",
+        "actors/followers/followed_logs.py",
         "return parent is None or (parent.is_end_stored and self._is_open(parent))",
         "return parent is None or (parent.is_whole and self._is_open(parent))",
-        "tests/actors/derived/test_followed_logs.py",
+        "tests/actors/followers/test_followed_logs.py",
         [
             "test_a_childs_log_is_opened_once_the_end_of_the_parents_log_is_stored",
         ],
     ),
     Fault(
         "replay starts without stored checkpoints",
-        "actors/catalog/replays.py",
+        "actors/phases/replays.py",
         "puts=first_checkpoints(subscriber, first, logged_bytes),",
         "puts=(),",
         "tests/actors/kafka/test_replay.py",
@@ -795,7 +795,7 @@ ORDERS: Final = (
     ),
     Fault(
         "snapshot takes positions of a later moment than its items",
-        "actors/derived/table_snapshot.py",
+        "actors/followers/table_snapshot.py",
         """\
             ends = await log_positions.ends(view, record)
 """,
@@ -830,7 +830,7 @@ ORDERS: Final = (
     ),
     Fault(
         "destination is active before the end of its snapshot is stored",
-        "actors/derived/round_follower.py",
+        "actors/followers/round_follower.py",
         """\
             await self.logs.try_store()
             self._on_current()
@@ -878,7 +878,7 @@ ORDERS: Final = (
     ),
     Fault(
         "relay of a destination stops before its cut-off is stored",
-        "actors/catalog/destination_phases.py",
+        "actors/phases/destination_phases.py",
         """\
         await self._put(
             table,
@@ -904,7 +904,7 @@ ORDERS: Final = (
     ),
     Fault(
         "scan moves its cursor before its messages are carried out",
-        "actors/derived/scan.py",
+        "actors/followers/scan.py",
         """\
             if not await self._wait_durable(page, stopped):
                 return False
@@ -913,47 +913,47 @@ ORDERS: Final = (
         """\
             self._in_flight.popleft()
 """,
-        "tests/actors/derived/test_scan.py",
+        "tests/actors/followers/test_scan.py",
         ["test_refused_messages_are_sent_again"],
     ),
     Fault(
         "scan ends while its messages are in flight",
-        "actors/derived/scan.py",
+        "actors/followers/scan.py",
         "            await outcomes(sent)",
         "            del sent",
-        "tests/actors/derived/test_scan.py",
+        "tests/actors/followers/test_scan.py",
         ["test_no_message_is_in_flight_when_a_scan_has_ended"],
     ),
     Fault(
         "copy keeps rows of an earlier attempt",
-        "actors/derived/table_copy.py",
+        "actors/followers/table_copy.py",
         "self._next_value(), [self._sink.target]",
         "self._next_value(), []",
-        "tests/actors/derived/test_table_copy.py",
+        "tests/actors/followers/test_table_copy.py",
         ["test_a_copy_deletes_the_rows_of_an_earlier_one"],
     ),
     Fault(
         "phase is started again by each change",
-        "actors/catalog/phases.py",
+        "actors/phases/phase_machine.py",
         "if entered is None or self._stored_name(entered.name) != stored:",
         "if True:",
-        "tests/actors/catalog/test_phases.py",
+        "tests/actors/phases/test_phase_machine.py",
         ["test_each_phase_is_started_once_and_stored_before"],
     ),
     Fault(
         "phase that could not be started is left once more",
-        "actors/catalog/phases.py",
+        "actors/phases/phase_machine.py",
         "        if name == self._stored_name(entered.name):\n",
         "        if True:\n",
-        "tests/actors/catalog/test_phases.py",
+        "tests/actors/phases/test_phase_machine.py",
         ["test_a_phase_whose_start_failed_is_started_with_the_next_message"],
     ),
     Fault(
         "phases of a table outlive what they had at work",
-        "actors/catalog/phases.py",
+        "actors/phases/phase_machine.py",
         "if table_id is None or subject.table_id == table_id:",
         "if table_id is None:",
-        "tests/actors/catalog/test_phases.py",
+        "tests/actors/phases/test_phase_machine.py",
         ["test_forgotten_phases_are_entered_again"],
     ),
     Fault(
@@ -990,10 +990,10 @@ ORDERS: Final = (
     ),
     Fault(
         "an open namespace still counts as one that is being opened",
-        "actors/catalog/databases.py",
+        "actors/database/databases.py",
         "del self._opening[namespace]",
         "pass",
-        "tests/actors/catalog/test_databases.py",
+        "tests/actors/database/test_databases.py",
         ["test_the_server_keeps_a_bounded_number_of_namespaces"],
     ),
     Fault(
@@ -1038,7 +1038,7 @@ ORDERS: Final = (
     ),
     Fault(
         "a relay publishes before the store has confirmed that it is at the table's home",
-        "actors/derived/round_follower.py",
+        "actors/followers/round_follower.py",
         "await self._source.store.latest.load([key_layout.CATALOG_VERSION])",
         "pass",
         "tests/actors/catalog/test_work_at_homes.py",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec import structs
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import Throttled
 from dynactor.model.keys.key import KeyAttribute, KeySchema

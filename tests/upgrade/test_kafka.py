@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import json
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.storage.rocks.store import open_rocks
 from dynactor.streams.kafka.message import KafkaMessage
 from tests.support.databases.databases import SetClock, running_database

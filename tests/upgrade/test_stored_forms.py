@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from dynactor.actors.catalog.virtual_clock import StoredClock
+from dynactor.actors.database.virtual_clock import StoredClock
 from dynactor.actors.transactions.client_tokens import StoredToken
 from dynactor.model.tables.table_backup import TableBackup
 from dynactor.storage.catalog import CatalogHead, PartitionHead, TableRecord

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from dynactor.actors.derived.sink import Contract, Delivery, Gap, Order, RowSink
+from dynactor.actors.followers.sink import Contract, Delivery, Gap, Order, RowSink
 from dynactor.model.keys import key as keys
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.tables.time_to_live import ExpiryReader, expires_at_us

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from dynactor.actors.derived.expiry.expiry_times import Listed
 from dynactor.actors.derived.expiry.sweep_rate import SweepRate
-from dynactor.actors.derived.follower import Follower
+from dynactor.actors.followers.follower import Follower
 from dynactor.actors.partition.messages import Expired
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.fencing import is_fenced

@@ -11,15 +11,15 @@ from msgspec import Struct
 from dynactor.actors.derived.expiry.expiry_times import ExpiryTimes, Listed
 from dynactor.actors.derived.expiry.sweep_rate import SweepRate
 from dynactor.actors.derived.expiry.sweeper import SweepEnvironment, Sweeper, SweptRange
-from dynactor.actors.derived.log_followers import LogFollowers
-from dynactor.actors.derived.scan import TableScan
-from dynactor.actors.partition.change_feed import ChangeFeed
-from dynactor.actors.partition.partition_map import PartitionMap
+from dynactor.actors.feeds.change_feed import ChangeFeed
+from dynactor.actors.followers.log_followers import LogFollowers
+from dynactor.actors.followers.scan import TableScan
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.followers import Subscription
 from dynactor.actors.table.table import Table
 from dynactor.model.limits import TIME_TO_LIVE_CHANGE_SECONDS
 from dynactor.storage import key_layout
+from dynactor.storage.partition_map import PartitionMap
 
 
 class TimeToLiveSettings(Struct, frozen=True):

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from dynactor.actors.derived.kafka.kafka_sender import KafkaSender
-from dynactor.actors.derived.sink import Contract
-from dynactor.actors.partition.change_feed import ChangeFeed
+from dynactor.actors.feeds.change_feed import ChangeFeed
+from dynactor.actors.followers.sink import Contract
 from dynactor.actors.runtime.cancellation import cancel_when
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.actors.table.followers import Subscription

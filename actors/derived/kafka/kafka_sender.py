@@ -12,7 +12,7 @@ import structlog
 from dynactor.actors.derived.kafka.client_calls import failing_if_cancelled, publish_to_each
 from dynactor.actors.derived.kafka.kafka_sink import KafkaSink
 from dynactor.actors.derived.kafka.topic_session import TopicSession
-from dynactor.actors.derived.round_sink import Opened, Round
+from dynactor.actors.followers.round_sink import Opened, Round
 from dynactor.model.limits import KIB
 from dynactor.streams.kafka.broker import (
     BrokerError,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
-from dynactor.actors.derived.round_sink import Round, RoundSink
-from dynactor.actors.derived.sink import Contract, Delivery, Gap, Order
+from dynactor.actors.followers.round_sink import Round, RoundSink
+from dynactor.actors.followers.sink import Contract, Delivery, Gap, Order
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.streams.change_record import ChangeRecord
 from dynactor.streams.kafka.message import (

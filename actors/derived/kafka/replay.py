@@ -13,7 +13,6 @@ from typing import Final
 import structlog
 from msgspec import Struct
 
-from dynactor.actors.derived.followed_logs import FollowedLogs
 from dynactor.actors.derived.kafka.kafka_environment import KafkaEnvironment
 from dynactor.actors.derived.kafka.kafka_sender import KafkaSender
 from dynactor.actors.derived.kafka.kafka_sink import KafkaSink, replay_contract
@@ -24,8 +23,9 @@ from dynactor.actors.derived.kafka.replay_progress import (
     ReplayState,
 )
 from dynactor.actors.derived.kafka.topic_session import TopicSession
-from dynactor.actors.derived.round_follower import RoundFollower, RoundSettings, SnapshotSource
-from dynactor.actors.partition.change_feed import ChangeFeed
+from dynactor.actors.feeds.change_feed import ChangeFeed
+from dynactor.actors.followers.followed_logs import FollowedLogs
+from dynactor.actors.followers.round_follower import RoundFollower, RoundSettings, SnapshotSource
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.actors.table.followers import Subscription
 from dynactor.storage.store import Store

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.derived.kafka.kafka_environment import KafkaEnvironment
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
+from dynactor.actors.followers.checkpoint import Checkpoint
 from dynactor.actors.runtime.randomness import jittered
 from dynactor.model.limits import KIB, MIB
 from dynactor.streams.kafka.broker import FoundTopic, Publisher

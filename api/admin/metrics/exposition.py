@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.api.admin.metrics.regions import RegionalTableCollector
 from dynactor.api.admin.metrics.server import ServerCollector, ServerFigures
 from dynactor.api.admin.metrics.tables import TableCollector, table_figures

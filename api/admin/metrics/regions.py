@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from dynactor.actors.catalog.virtual_clock import ClockState
+from dynactor.actors.database.virtual_clock import ClockState
 from dynactor.api.admin.metrics.namespace_labels import namespace_labels
 from dynactor.api.admin.metrics.tables import (
     MOST_TABLES,

@@ -13,10 +13,10 @@ from msgspec import Struct
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from dynactor.actors.catalog.database import Database
-from dynactor.actors.catalog.virtual_clock import ClockState
+from dynactor.actors.database.database import Database
+from dynactor.actors.database.virtual_clock import ClockState
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveActors, subscriber_id
-from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
+from dynactor.actors.indexes.global_index import GlobalIndexActors
 from dynactor.actors.table.table import Table
 from dynactor.api.admin.metrics.mailboxes import Mailboxes
 from dynactor.api.admin.metrics.table_limit import limited

@@ -11,7 +11,7 @@ from http import HTTPStatus
 
 from aiohttp import web
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.runtime.mailbox import MailboxClosed
 from dynactor.api.admin.answers import fault, json_answer, other_method
 from dynactor.api.admin.transfers.job_messages import JOBS_PATH, JobAnswer, JobsAnswer

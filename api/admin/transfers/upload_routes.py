@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 from aiohttp import ClientError, web
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.runtime.mailbox import MailboxClosed
 from dynactor.actors.transfers.uploads import PieceBusy, UploadConflict
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type

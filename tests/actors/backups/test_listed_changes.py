@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.model.writes.write import Delete
 from dynactor.storage import key_layout
 from dynactor.storage.store import Store

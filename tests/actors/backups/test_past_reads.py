@@ -11,8 +11,8 @@ from typing import Any, Final
 import pytest
 from msgspec import structs
 
-from dynactor.actors.catalog.database import Database
-from dynactor.actors.derived import log_positions
+from dynactor.actors.database.database import Database
+from dynactor.actors.followers import log_positions
 from dynactor.model.definitions.index import IndexDefinition, Projection
 from dynactor.model.definitions.table import PointInTimeRecovery
 from dynactor.model.errors import ResourceNotFoundException, ValidationException
@@ -141,7 +141,7 @@ async def test_a_table_whose_changes_are_not_listed_is_read_as_it_was(
 
 
 async def _histories(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynactor.actors.derived.log_positions._RECORDS", 7)
+    monkeypatch.setattr("dynactor.actors.followers.log_positions._RECORDS", 7)
     for seed in seeds:
         # With the lower limits, a page reads the log again.
         limit_bytes = (200, 2_000, 1 << 22)[seed % 3]

@@ -8,7 +8,7 @@ from typing import Final
 import anyio
 import pytest
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import (
     InternalServerError,
@@ -64,8 +64,8 @@ _TIMES = 5
 async def test_a_table_is_restored_to_any_time(
     rounds: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dynactor.actors.derived.scan.PAGE_ROWS", 10)
-    monkeypatch.setattr("dynactor.actors.derived.log_positions._RECORDS", 7)
+    monkeypatch.setattr("dynactor.actors.followers.scan.PAGE_ROWS", 10)
+    monkeypatch.setattr("dynactor.actors.followers.log_positions._RECORDS", 7)
     for seed in range(rounds or _FEW_ROUNDS):
         await _history(seed)
 
@@ -142,7 +142,7 @@ async def test_a_write_before_the_time_is_restored_although_it_was_not_durable_y
 async def test_a_restore_is_complete_after_a_crash_at_any_commit(
     rounds: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dynactor.actors.derived.scan.PAGE_ROWS", 20)
+    monkeypatch.setattr("dynactor.actors.followers.scan.PAGE_ROWS", 20)
     crashes = 0
     for commits in range(0, 200, 1 if rounds else 9):
         clock = SetClock()

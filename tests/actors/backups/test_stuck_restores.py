@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.model.errors import ResourceInUseException
 from dynactor.model.tables.table_backup import TableBackup
 from dynactor.storage import key_layout

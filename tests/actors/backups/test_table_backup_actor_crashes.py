@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 from structlog.testing import capture_logs
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.model.errors import InternalServerError
 from dynactor.storage import key_layout
 from dynactor.storage.store import Group, Store

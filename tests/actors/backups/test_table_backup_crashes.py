@@ -9,7 +9,7 @@ from typing import TypeVar
 import anyio
 import pytest
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.model.errors import InternalServerError
 from dynactor.model.tables.table_backup import TableBackup
 from dynactor.model.writes.write import Delete
@@ -41,9 +41,9 @@ ReplyT = TypeVar("ReplyT")
 @pytest.fixture(autouse=True)
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make pages so short that a copy needs several."""
-    monkeypatch.setattr("dynactor.actors.derived.scan.PAGE_ROWS", FEW_ROWS)
-    monkeypatch.setattr("dynactor.actors.derived.log_positions._RECORDS", FEW_ROWS)
-    monkeypatch.setattr("dynactor.actors.backups.table_restore.RestoredItems.pages_per_cursor", 2)
+    monkeypatch.setattr("dynactor.actors.followers.scan.PAGE_ROWS", FEW_ROWS)
+    monkeypatch.setattr("dynactor.actors.followers.log_positions._RECORDS", FEW_ROWS)
+    monkeypatch.setattr("dynactor.actors.restores.table_restore.RestoredItems.pages_per_cursor", 2)
 
 
 async def answered(request: Awaitable[ReplyT]) -> ReplyT | None:

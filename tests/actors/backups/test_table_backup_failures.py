@@ -10,7 +10,7 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.storage.store import Closed, Damaged, Store
 from tests.support.databases.backed_up import ARN, back_up, begin_restore, rows_of, wait_available
 from tests.support.databases.databases import put, running_database, table_definition, thread
@@ -25,8 +25,8 @@ FEW_ROWS: Final = 20
 @pytest.fixture(autouse=True)
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make pages so short that a copy needs several."""
-    monkeypatch.setattr("dynactor.actors.derived.scan.PAGE_ROWS", FEW_ROWS)
-    monkeypatch.setattr("dynactor.actors.derived.table_copy._AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr("dynactor.actors.followers.scan.PAGE_ROWS", FEW_ROWS)
+    monkeypatch.setattr("dynactor.actors.followers.table_copy._AGAIN_SECONDS", 0.01)
 
 
 class ReopenedStore(FailingPages):

@@ -384,7 +384,7 @@ async def test_a_copy_is_available_only_when_it_is_durable(tmp_path: Path) -> No
 async def test_at_most_the_maximum_number_of_tables_are_restored_concurrently(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dynactor.actors.backups.restore_phases.RESTORES", 2)
+    monkeypatch.setattr("dynactor.actors.restores.restore_phases.RESTORES", 2)
     async with memory_store() as inner:
         store = HoldingCopies(inner)
         store.is_holding = False

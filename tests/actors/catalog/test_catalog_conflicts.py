@@ -13,7 +13,7 @@ from msgspec import structs
 from structlog.testing import capture_logs
 
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.model.errors import InternalServerError
 from dynactor.model.keys.key import KeyAttribute
 from dynactor.model.tables.global_index_rules import NewGlobalIndex

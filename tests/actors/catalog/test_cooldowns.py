@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.runtime.clock import VirtualClock
 from dynactor.model.errors import (
     DynamoDBError,

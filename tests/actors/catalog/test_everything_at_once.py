@@ -13,7 +13,7 @@ from random import Random
 import pytest
 from structlog.testing import capture_logs
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.runtime.mailbox import MailboxClosed, Message
 from dynactor.actors.table.pages import ReadRange, read_page
@@ -293,7 +293,7 @@ async def test_table_indexes_and_streams_show_all_writes(
 ) -> None:
     # Without this, supervisors would give up after a few crashes.
     monkeypatch.setattr("dynactor.actors.runtime.supervisor.RESTARTS", 1_000)
-    monkeypatch.setattr("dynactor.actors.catalog.database_actor._AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr("dynactor.actors.database.database_actor._AGAIN_SECONDS", 0.01)
     # Logging all crashes would take most of the time.
     with capture_logs():
         await write_and_check(seed)

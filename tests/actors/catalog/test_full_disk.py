@@ -14,7 +14,7 @@ import pytest
 from msgspec import structs
 from structlog.testing import capture_logs
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.model.definitions.index import IndexDefinition, Projection
 from dynactor.model.definitions.table import GlobalIndex
@@ -47,7 +47,7 @@ def status(database: Database) -> str:
 async def test_an_index_reaches_its_next_phase_once_the_disk_has_space(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dynactor.actors.catalog.database_actor._AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr("dynactor.actors.database.database_actor._AGAIN_SECONDS", 0.01)
     async with memory_store() as inner:
         store = FaultyStore(inner)
         async with running_database(store, index_allocation_seconds=3_600) as database:

@@ -9,14 +9,14 @@ from typing import Any, Final
 import anyio
 import pytest
 
-from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.homes import MoveTables, Share, TakeTables
-from dynactor.actors.partition.partition_map import PartitionMap
+from dynactor.actors.database.database import Database
 from dynactor.model.errors import ResourceInUseException
 from dynactor.model.key_conditions.split_point import middle
 from dynactor.model.tables.table_rules import StreamChange, TableEdit
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import load_claims
+from dynactor.storage.partition_map import PartitionMap
 from dynactor.storage.store import Closed, Row, Store, View
 from tests.support.databases.backed_up import back_up, wait_available
 from tests.support.databases.databases import put, running_database, table_definition, thread

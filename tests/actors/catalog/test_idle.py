@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 from msgspec import structs
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.model.definitions.table import StreamSettings
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.databases.expiry import switch

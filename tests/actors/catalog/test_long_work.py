@@ -10,8 +10,8 @@ from typing import Final
 import anyio
 import pytest
 
-from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.homes import MoveTables
+from dynactor.actors.database.database import Database
 from dynactor.actors.runtime.mailbox import MailboxClosed
 from dynactor.actors.table.messages import KeepStreams
 from dynactor.model.tables.table_rules import StreamChange, TableEdit

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from dynactor.actors.catalog.destination_phases import DisableDestination
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings, subscriber_id
+from dynactor.actors.phases.destination_phases import DisableDestination
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import InternalServerError
 from dynactor.model.tables.table_rules import TableEdit

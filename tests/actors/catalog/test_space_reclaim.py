@@ -9,13 +9,13 @@ import anyio
 import pytest
 
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
-from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.space_reclaim import EndReclaim, SpaceReclaimer, reclaim_row
-from dynactor.actors.partition.change_feed import RecentChanges
+from dynactor.actors.database.database import Database
+from dynactor.actors.feeds.change_feed import RecentChanges
+from dynactor.actors.limits.burst_balances import BalanceWriter
 from dynactor.actors.partition.table_partition import PartitionSettings
 from dynactor.actors.runtime.clock import SystemClock
 from dynactor.actors.runtime.supervisor import Supervisor
-from dynactor.actors.table.burst_balances import BalanceWriter
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.model.limits import KIB, MIB
 from dynactor.storage import burst_balances, key_layout

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import structs
 
-from dynactor.actors.catalog.database import Database
-from dynactor.actors.partition.partition_map import PartitionMap
+from dynactor.actors.database.database import Database
 from dynactor.actors.splitting.split_watch import SplitSettings
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
@@ -22,6 +21,7 @@ from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.reads.page import PageRules
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.model.values.item import Item
+from dynactor.storage.partition_map import PartitionMap
 from tests.support.databases.databases import (
     SetClock,
     put,

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec import json, structs
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.partition.partition import CONFLICTS_BEFORE_LOCK
 from dynactor.actors.splitting.splits import is_settled
 from dynactor.actors.table.pages import ReadRange, read_page

@@ -8,8 +8,8 @@ from msgspec import msgpack, structs
 
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.catalog_upgrade import upgrade
-from dynactor.actors.derived import checkpoint
-from dynactor.actors.derived.checkpoint import Checkpoint
+from dynactor.actors.followers import checkpoint
+from dynactor.actors.followers.checkpoint import Checkpoint
 from dynactor.model.definitions.table import Restoration, StreamingDestination, Throughput
 from dynactor.model.tables.table_backup import TableBackup
 from dynactor.storage import catalog, key_layout, table_backups

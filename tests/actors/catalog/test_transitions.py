@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from msgspec import structs
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.model.definitions.index import IndexDefinition, Projection
 from dynactor.model.definitions.table import GlobalIndex, TableDefinition, Throughput

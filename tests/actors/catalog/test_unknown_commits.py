@@ -11,8 +11,8 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from dynactor.actors.catalog.database import Database
-from dynactor.actors.catalog.virtual_clock import MoveClock
+from dynactor.actors.database.database import Database
+from dynactor.actors.database.virtual_clock import MoveClock
 from dynactor.actors.runtime.clock import VirtualClock
 from dynactor.model.errors import (
     InternalServerError,
@@ -108,7 +108,7 @@ async def test_a_late_commit_is_refused_once_the_catalog_was_reloaded():
 async def test_the_catalog_is_reloaded_when_the_store_accepts_commits_again(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr("dynactor.actors.catalog.database_actor._AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr("dynactor.actors.database.database_actor._AGAIN_SECONDS", 0.01)
     async with doubtful() as (store, logs), running_database(store) as database:
         await make(database)
         store.lose_next(key_layout.CATALOG_WRITER)

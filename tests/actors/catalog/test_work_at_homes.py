@@ -10,9 +10,9 @@ from typing import Final
 
 import pytest
 
-from dynactor.actors.catalog.contributor_insights import UpdateContributorInsights
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.derived.kafka.relay_settings import Delivery, RelaySettings
+from dynactor.actors.phases.contributor_insights import UpdateContributorInsights
 from dynactor.actors.runtime.clock import SystemClock
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import ValidationException

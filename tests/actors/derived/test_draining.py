@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from dynactor.actors.catalog.database import Database
-from dynactor.actors.catalog.destination_phases import DisableDestination
+from dynactor.actors.database.database import Database
+from dynactor.actors.phases.destination_phases import DisableDestination
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.table import Table
 from dynactor.storage import key_layout

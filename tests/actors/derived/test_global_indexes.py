@@ -5,7 +5,7 @@ import random
 
 from msgspec import structs
 
-from dynactor.actors.derived.indexes.index_lag import IndexLag
+from dynactor.actors.feeds.index_lag import IndexLag
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.index import IndexDefinition, Projection

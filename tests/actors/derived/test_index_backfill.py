@@ -11,14 +11,14 @@ import pytest
 from msgspec import structs
 from structlog.testing import capture_logs
 
-from dynactor.actors.catalog.database import Database
-from dynactor.actors.derived.indexes.index_backfill import IndexBackfill
-from dynactor.actors.derived.pacing import Pacing
-from dynactor.actors.derived.scan import TableScan
+from dynactor.actors.database.database import Database
+from dynactor.actors.followers.pacing import Pacing
+from dynactor.actors.followers.scan import TableScan
+from dynactor.actors.indexes.index_backfill import IndexBackfill
+from dynactor.actors.limits.throttle import BackfillUnits, FreeUnits
 from dynactor.actors.partition.index_partition import ApplyChanges, Backfill
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
-from dynactor.actors.table.throttle import BackfillUnits, FreeUnits
 from dynactor.model.definitions.index import IndexDefinition, Projection
 from dynactor.model.definitions.table import GlobalIndex, Throughput
 from dynactor.model.key_conditions import key_range

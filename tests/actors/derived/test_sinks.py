@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import anyio
 from msgspec import structs
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import StreamSettings

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec import structs
 
-from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.streams import StreamSettings as Settings
+from dynactor.actors.database.database import Database
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import StreamSettings
 from dynactor.model.errors import (

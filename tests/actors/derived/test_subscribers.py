@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from dynactor.actors.derived.follower import Follower
-from dynactor.actors.derived.sink import Contract, Gap, MessageSink, Order
-from dynactor.actors.derived.stored_checkpoint import encode_position
-from dynactor.actors.partition.change_feed import ChangeFeed
+from dynactor.actors.feeds.change_feed import ChangeFeed
+from dynactor.actors.followers.follower import Follower
+from dynactor.actors.followers.sink import Contract, Gap, MessageSink, Order
+from dynactor.actors.followers.stored_checkpoint import encode_position
 from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Group
 from dynactor.streams.change_record import ChangeRecord

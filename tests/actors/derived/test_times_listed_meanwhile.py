@@ -10,7 +10,7 @@ import anyio
 from dynactor.actors.derived.expiry.expiry_times import ExpiryTimes, Listed
 from dynactor.actors.derived.expiry.sweep_rate import SweepRate
 from dynactor.actors.derived.expiry.sweeper import SweepEnvironment, Sweeper, SweptRange
-from dynactor.actors.partition.change_feed import ChangeFeed, RecentChanges
+from dynactor.actors.feeds.change_feed import ChangeFeed, RecentChanges
 from dynactor.actors.partition.messages import Expired
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.model.errors import InternalServerError

@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from dynactor.actors.catalog.database import Database
-from dynactor.actors.derived.follower import Follower
-from dynactor.actors.derived.log_followers import LogFollowers
-from dynactor.actors.derived.sink import Contract, Delivery, Gap, MessageSink, Order
-from dynactor.actors.derived.stored_checkpoint import first_checkpoints
-from dynactor.actors.partition.change_feed import ChangeFeed, RecentChanges
+from dynactor.actors.database.database import Database
+from dynactor.actors.feeds.change_feed import ChangeFeed, RecentChanges
+from dynactor.actors.followers.follower import Follower
+from dynactor.actors.followers.log_followers import LogFollowers
+from dynactor.actors.followers.sink import Contract, Delivery, Gap, MessageSink, Order
+from dynactor.actors.followers.stored_checkpoint import first_checkpoints
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.table.followers import Subscription
 from dynactor.actors.table.table import Table

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from msgspec import json
 
-from dynactor.actors.catalog.database import Database
-from dynactor.actors.catalog.destination_phases import DisableDestination
+from dynactor.actors.database.database import Database
+from dynactor.actors.phases.destination_phases import DisableDestination
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import StreamingDestination
 from dynactor.model.writes.write import Delete

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 from msgspec import structs
 
-from dynactor.actors.catalog.destination_phases import DisableDestination, EnableDestination
+from dynactor.actors.phases.destination_phases import DisableDestination, EnableDestination
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.model.errors import ValidationException
 from dynactor.storage import key_layout

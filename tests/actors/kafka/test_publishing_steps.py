@@ -9,17 +9,17 @@ from random import Random
 
 import pytest
 
-from dynactor.actors.catalog.destination_phases import EnableDestination
-from dynactor.actors.derived.checkpoint import Checkpoint
-from dynactor.actors.derived.followed_logs import FollowedLogs
 from dynactor.actors.derived.kafka.kafka_environment import KafkaEnvironment
 from dynactor.actors.derived.kafka.kafka_sink import KafkaSink, relay_contract
 from dynactor.actors.derived.kafka.replay import Replay, ReplayPlace
 from dynactor.actors.derived.kafka.replay_progress import ReplayStart
 from dynactor.actors.derived.kafka.shared_publisher import SharedPublisher
-from dynactor.actors.derived.rounds import Rounds
-from dynactor.actors.derived.table_snapshot import TableSnapshot
-from dynactor.actors.partition.change_feed import ChangeFeed
+from dynactor.actors.feeds.change_feed import ChangeFeed
+from dynactor.actors.followers.checkpoint import Checkpoint
+from dynactor.actors.followers.followed_logs import FollowedLogs
+from dynactor.actors.followers.rounds import Rounds
+from dynactor.actors.followers.table_snapshot import TableSnapshot
+from dynactor.actors.phases.destination_phases import EnableDestination
 from dynactor.storage import key_layout
 from dynactor.storage.store import Group
 from dynactor.streams.kafka.message import KafkaSource

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 from msgspec import structs
 
-from dynactor.actors.catalog.database import Database
-from dynactor.actors.catalog.destination_phases import DisableDestination, EnableDestination
+from dynactor.actors.database.database import Database
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
+from dynactor.actors.phases.destination_phases import DisableDestination, EnableDestination
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import StreamSettings
 from dynactor.storage import key_layout

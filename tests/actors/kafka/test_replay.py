@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 
-from dynactor.actors.catalog.destination_phases import EnableDestination
 from dynactor.actors.derived.kafka.kafka_sink import KafkaSink
 from dynactor.actors.derived.kafka.replay_progress import ReplayStart
+from dynactor.actors.phases.destination_phases import EnableDestination
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import ResourceNotFoundException, ValidationException
 from dynactor.model.writes.write import Delete

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from dynactor.actors.derived.kafka.replay_progress import ReplayStart
-from dynactor.actors.derived.table_snapshot import TableSnapshot
+from dynactor.actors.followers.table_snapshot import TableSnapshot
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import StreamSettings
 from dynactor.model.errors import ValidationException

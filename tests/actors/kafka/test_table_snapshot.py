@@ -6,8 +6,8 @@ import asyncio
 
 from msgspec import structs
 
-from dynactor.actors.derived.checkpoint import Checkpoint
-from dynactor.actors.derived.table_snapshot import TableSnapshot
+from dynactor.actors.followers.checkpoint import Checkpoint
+from dynactor.actors.followers.table_snapshot import TableSnapshot
 from dynactor.actors.table.table import Table
 from dynactor.model.keys import key as keys
 from dynactor.model.writes.write import Delete

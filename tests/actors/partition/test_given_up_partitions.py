@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from msgspec import structs
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.table import Table

@@ -5,8 +5,8 @@ import random
 
 from msgspec import structs
 
-from dynactor.actors.derived.indexes.index_changes import changes_of
-from dynactor.actors.partition.change_feed import ChangeFeed, RecentChanges
+from dynactor.actors.feeds.change_feed import ChangeFeed, RecentChanges
+from dynactor.actors.indexes.index_changes import changes_of
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.index import IndexDefinition, Projection
 from dynactor.model.definitions.table import GlobalIndex, TableDefinition

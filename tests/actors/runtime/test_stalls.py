@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 
-from dynactor.actors.catalog.virtual_clock import MoveClock
+from dynactor.actors.database.virtual_clock import MoveClock
 from dynactor.actors.runtime.clock import VirtualClock
 from dynactor.model.limits import CLIENT_TOKEN_SECONDS
 from dynactor.storage import key_layout

@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 import pytest
 from msgspec import structs
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.table.pages import ReadRange, begin_page, read_page
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import Throughput

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.table.table import Table
 from dynactor.actors.transactions.client_tokens import ClientTokens
 from dynactor.api.requests.operation import Call

@@ -10,7 +10,7 @@ from dynactor.actors.derived.expiry.expiry_times import ExpiryTimes
 from dynactor.actors.derived.expiry.sweep_rate import SweepRate
 from dynactor.actors.derived.expiry.sweeper import SweepEnvironment, Sweeper, SweptRange
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
-from dynactor.actors.partition.change_feed import ChangeFeed, RecentChanges
+from dynactor.actors.feeds.change_feed import ChangeFeed, RecentChanges
 from dynactor.actors.partition.messages import Expired
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.storage.store import Group

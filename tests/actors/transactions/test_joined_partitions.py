@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.partition.item_locks import Join, Prepare, Resolve, TransactionPart
 from dynactor.actors.runtime.mailbox import Message
 from tests.support.databases.databases import put, table_definition, thread

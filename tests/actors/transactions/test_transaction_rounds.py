@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.runtime.mailbox import Mailbox, Message
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import InternalServerError

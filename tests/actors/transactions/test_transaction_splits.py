@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec import json
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.actors.transactions.coordinator import table_action, table_key

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.partition.item_locks import Join, Prepare, Release, Transact, TransactionPart
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.table import Table

@@ -30,7 +30,7 @@ _QUARTER: Final = 15 * 60
 @pytest.fixture(autouse=True)
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make pages so short that the copy needs several."""
-    monkeypatch.setattr("dynactor.actors.derived.log_positions._RECORDS", 7)
+    monkeypatch.setattr("dynactor.actors.followers.log_positions._RECORDS", 7)
 
 
 class Changes:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.api.access.ask import Asking
 from dynactor.api.access.operation_asks import RULES
 from dynactor.api.registry import OPERATIONS

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from tests.support.access.callers import ACCOUNT, DENIED, Callers
 from tests.support.access.deciding import policy
 from tests.support.access.tenants import ARN, CREATE, item, key

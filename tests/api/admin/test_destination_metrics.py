@@ -6,7 +6,7 @@ import asyncio
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.api.admin.metrics.exposition import exposition
 from dynactor.api.http.request_figures import RequestFigures
 from tests.support.databases.databases import SetClock, running_database

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.api.admin.metrics.exposition import exposition
 from dynactor.api.admin.metrics.server import server_figures
 from dynactor.api.http.protocol import Protocol

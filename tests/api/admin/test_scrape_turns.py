@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from msgspec import structs
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.table.table import Table
 from dynactor.api.admin.metrics.tables import TABLES_A_TURN, table_figures
 from tests.support.databases.databases import running_database, table_definition

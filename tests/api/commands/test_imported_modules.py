@@ -224,5 +224,5 @@ def test_a_server_traces_and_publishes_nothing_by_default(arguments: tuple[str, 
     with socket.create_server(("127.0.0.1", 0)) as used:
         port = str(used.getsockname()[1])
         modules = loaded(*(word.replace("{port in use}", port) for word in arguments))
-    assert modules >= {"aiohttp", "rocksdict", "structlog", "dynactor.actors.catalog.database"}
+    assert modules >= {"aiohttp", "rocksdict", "structlog", "dynactor.actors.database.database"}
     assert not packages(modules) & {"aiokafka", "markdown_it", "prometheus_client", "rich"}

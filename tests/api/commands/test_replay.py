@@ -15,8 +15,8 @@ import pytest
 from aiohttp import ClientSession
 from msgspec import json
 
-from dynactor.actors.catalog.database import Database
-from dynactor.actors.catalog.destination_phases import DisableDestination, EnableDestination
+from dynactor.actors.database.database import Database
+from dynactor.actors.phases.destination_phases import DisableDestination, EnableDestination
 from dynactor.actors.table.table import Table
 from dynactor.api.admin.listener import Administered, serving_admin
 from dynactor.api.admin.replay_routes import parse_start

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 import structlog
 
-from dynactor.actors.catalog.database import Database
-from dynactor.actors.derived.indexes.index_lag import IndexLag
+from dynactor.actors.database.database import Database
+from dynactor.actors.feeds.index_lag import IndexLag
 from dynactor.actors.partition.participant import Participant
 from dynactor.actors.partition.table_core import TableCore
 from dynactor.actors.partition.table_partition import TableEffects

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from msgspec import convert, json, structs
 
-from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.streams import StreamSettings
+from dynactor.actors.database.database import Database
 from dynactor.actors.table.messages import KeepStreams
 from dynactor.api.registry import OPERATIONS
 from dynactor.api.requests.operation import Call

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dynactor.actors.derived.indexes.index_lag import NO_LAG, IndexLag
+from dynactor.actors.feeds.index_lag import NO_LAG, IndexLag
 from dynactor.api.serve.options import ConfigurationError, ServeOptions
 
 

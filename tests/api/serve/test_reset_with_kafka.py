@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from dynactor.actors.catalog.database import Database
-from dynactor.actors.catalog.database_settings import DatabaseSettings
+from dynactor.actors.database.database import Database
 from dynactor.actors.derived.kafka.relay_settings import Delivery
+from dynactor.actors.phases.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import SystemClock
 from dynactor.api.serve.database_host import Opening, hosting_database
 from dynactor.streams.kafka.broker import Broker

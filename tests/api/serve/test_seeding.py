@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 from dynactor.api.serve.options import ServeOptions
 from dynactor.api.serve.running_server import running_server

@@ -22,7 +22,6 @@ from typing import Final
 import msgspec
 import psutil
 
-from dynactor.actors.partition.partition_map import PartitionMap
 from dynactor.load.work.plan import Plan
 from dynactor.load.work.records import Records
 from dynactor.model.definitions.table import TABLE_INDEX_ID
@@ -31,6 +30,7 @@ from dynactor.model.values import item as items
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage import catalog, codec, key_layout
 from dynactor.storage.catalog import PartitionHead, TableRecord
+from dynactor.storage.partition_map import PartitionMap
 from dynactor.storage.rocks.options import MIB, RocksOptions
 from dynactor.storage.rocks.store import open_rocks
 from dynactor.storage.store import Group, Retry, Store

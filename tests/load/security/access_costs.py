@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.api.access.access_control import AccessControl
 from dynactor.api.access.identities import Identities, IdentityRegistry
 from dynactor.api.access.sender import Client

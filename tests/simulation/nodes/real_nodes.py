@@ -19,10 +19,10 @@ from typing import Any, Final
 import anyio
 from msgspec import json
 
-from dynactor.actors.catalog.database_settings import DatabaseSettings
 from dynactor.actors.catalog.streams import StreamSettings
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
+from dynactor.actors.phases.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import SystemClock
 from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
 from dynactor.api.nodes.changes import Changes

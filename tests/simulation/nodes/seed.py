@@ -21,10 +21,10 @@ import structlog
 from anyio._backends import _asyncio as anyio_asyncio
 from msgspec import Struct
 
-from dynactor.actors.catalog import database
 from dynactor.actors.catalog.streams import StreamSettings
+from dynactor.actors.database import database
+from dynactor.actors.feeds.change_feed import RecentChanges
 from dynactor.actors.partition import partition
-from dynactor.actors.partition.change_feed import RecentChanges
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import decode_claim, decode_record
 from dynactor.storage.postgresql.sql import LEADER_SLOT, SLOT_SHIFT

@@ -8,10 +8,10 @@ from typing import Final
 
 import anyio
 
-from dynactor.actors.catalog.database import Database
-from dynactor.actors.partition.partition_map import PartitionMap
+from dynactor.actors.database.database import Database
 from dynactor.model.errors import DynamoDBError
 from dynactor.model.key_conditions.split_point import middle
+from dynactor.storage.partition_map import PartitionMap
 from dynactor.storage.store import StoreError
 from tests.simulation.nodes.real_nodes import Cluster, Process
 from tests.simulation.nodes.workload import TABLES, Workload

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.api.access.access_control import AccessControl
 from dynactor.api.access.access_explanation import RESPONSE_HEADER
 from dynactor.api.access.identities import Identities, IdentityRegistry, Role

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from msgspec import structs
 
 from dynactor.actors.catalog import definition_commit
-from dynactor.actors.catalog.database import Database, open_database
-from dynactor.actors.catalog.database_settings import DatabaseSettings
+from dynactor.actors.database.database import Database, open_database
+from dynactor.actors.phases.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import Clock, SystemClock, VirtualClock
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.index import IndexDefinition, Projection

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.derived.expiry.expiry_times import ExpiryTimes
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveActors, subscriber_id
-from dynactor.actors.derived.follower import Follower
-from dynactor.actors.derived.scan import TableScan
-from dynactor.actors.partition.change_feed import ChangeFeed
+from dynactor.actors.feeds.change_feed import ChangeFeed
+from dynactor.actors.followers.follower import Follower
+from dynactor.actors.followers.scan import TableScan
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import TableDefinition, TimeToLiveStatus
 from dynactor.model.tables.time_to_live import ExpiryReader, TimeToLiveChange, expires_at_us

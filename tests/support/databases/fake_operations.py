@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.server import listen, serving
 from dynactor.api.http.settings import HttpSettings

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.homes import MoveTables, Share, TakeTables
+from dynactor.actors.database.database import Database
 from dynactor.actors.runtime.clock import Clock
 from dynactor.storage.store import Store
 from dynactor.streams.kafka.broker import Broker

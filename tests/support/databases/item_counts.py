@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from dynactor.actors.derived.log_followers import LogFollowers
-from dynactor.actors.derived.scan import TableScan
-from dynactor.actors.derived.sink import Contract, Delivery, Gap, Order, RowSink
-from dynactor.actors.derived.stored_checkpoint import first_checkpoints
-from dynactor.actors.partition.change_feed import ChangeFeed
+from dynactor.actors.feeds.change_feed import ChangeFeed
+from dynactor.actors.followers.log_followers import LogFollowers
+from dynactor.actors.followers.scan import TableScan
+from dynactor.actors.followers.sink import Contract, Delivery, Gap, Order, RowSink
+from dynactor.actors.followers.stored_checkpoint import first_checkpoints
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.table.followers import Subscription
 from dynactor.actors.table.table import Table

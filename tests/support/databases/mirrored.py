@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from dynactor.actors.derived.followed_logs import FollowedLogs
-from dynactor.actors.derived.round_follower import RoundFollower, RoundSettings, SnapshotSource
-from dynactor.actors.derived.round_sink import Opened, Round, RoundSink
-from dynactor.actors.derived.sink import Contract, Gap, Order
-from dynactor.actors.partition.change_feed import ChangeFeed
+from dynactor.actors.feeds.change_feed import ChangeFeed
+from dynactor.actors.followers.followed_logs import FollowedLogs
+from dynactor.actors.followers.round_follower import RoundFollower, RoundSettings, SnapshotSource
+from dynactor.actors.followers.round_sink import Opened, Round, RoundSink
+from dynactor.actors.followers.sink import Contract, Gap, Order
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.actors.table.followers import Subscription
 from dynactor.model.values.stored_item import StoredItem

@@ -8,10 +8,10 @@ from typing import Any
 
 from msgspec import json
 
-from dynactor.actors.catalog.database import Database
-from dynactor.actors.catalog.destination_phases import EnableDestination
+from dynactor.actors.database.database import Database
 from dynactor.actors.derived.kafka.relay import KafkaRelay
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
+from dynactor.actors.phases.destination_phases import EnableDestination
 from dynactor.actors.table.table import Table
 from dynactor.model.values.item import Item
 from dynactor.streams.kafka.message import KafkaMessage

@@ -14,8 +14,8 @@ import anyio
 from msgspec import structs
 
 from dynactor.actors.backups.point_in_time import UpdateRecovery
-from dynactor.actors.backups.restore_phases import RestoreTableToTime
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
+from dynactor.actors.restores.restore_phases import RestoreTableToTime
 from dynactor.actors.table.messages import KeepStreams
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import ResourceInUseException

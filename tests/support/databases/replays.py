@@ -9,9 +9,9 @@ from typing import Any
 
 from msgspec import json
 
-from dynactor.actors.catalog.database import Database
-from dynactor.actors.catalog.replays import StartReplay
+from dynactor.actors.database.database import Database
 from dynactor.actors.derived.kafka.replay_progress import ReplayProgress, ReplayStart, ReplayState
+from dynactor.actors.phases.replays import StartReplay
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.model.key_conditions import key_range

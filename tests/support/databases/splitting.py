@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
 
-from dynactor.actors.catalog.database import Database
-from dynactor.actors.partition.partition_map import PartitionMap
+from dynactor.actors.database.database import Database
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import ResourceInUseException
+from dynactor.storage.partition_map import PartitionMap
 
 _HASH_BYTES = 8
 

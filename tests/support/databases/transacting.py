@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from random import SystemRandom
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.partition.item_locks import Done
 from dynactor.actors.table.table import ItemRead, Table
 from dynactor.actors.transactions.coordinator import (

@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from random import Random
 from typing import Any, TypeAlias
 
-from dynactor.actors.catalog.database import Database
-from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
+from dynactor.actors.database.database import Database
+from dynactor.actors.indexes.global_index import GlobalIndexActors
 from dynactor.actors.partition.index_partition import ApplyChanges, Backfill
 from dynactor.actors.runtime.replies import PartitionMoved
 from dynactor.actors.runtime.supervisor import RESTARTS

@@ -21,7 +21,7 @@ from functools import partial
 from time import process_time
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from dynactor.actors.catalog.database import Database
+from dynactor.actors.database.database import Database
 from dynactor.actors.runtime.clock import Clock
 from dynactor.storage.store import NOT_CACHED, Group, NotCached, Row, Store, View
 from dynactor.streams.kafka.broker import Broker

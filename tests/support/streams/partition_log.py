@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynactor.actors.partition.change_feed import ChangeFeed, RecentChanges
+from dynactor.actors.feeds.change_feed import ChangeFeed, RecentChanges
 from dynactor.storage.store import Group, Store
 from dynactor.streams import change_log
 from dynactor.streams.change_record import ChangeRecord

@@ -12,8 +12,8 @@ import pytest
 from anyio import fail_after
 from anyio.lowlevel import checkpoint
 
-from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.streams import StreamSettings
+from dynactor.actors.database.database import Database
 from dynactor.actors.table.messages import KeepStreams
 from dynactor.api.commands.transfers.mirror import final_writes
 from dynactor.api.commands.transfers.mirror_command import (

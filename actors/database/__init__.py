@@ -1,0 +1,1 @@
+"""The actor of the database, which changes tables, and the database as requests see it."""

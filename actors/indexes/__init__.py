@@ -1,0 +1,1 @@
+"""Global secondary indexes: their partitions, backfills and followers."""

@@ -1,0 +1,75 @@
+"""Switches Contributor Insights of tables and of their global indexes.
+
+The counts are kept in memory, with the table's limits (``dynactor.actors.limits.traffic``). The
+setting is in the table's record. Only the database's actor calls this part.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from dynactor.actors.catalog import definition_commit
+from dynactor.actors.catalog.catalog_owner import CatalogOwner
+from dynactor.actors.runtime.clock import Clock
+from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.table import Table
+from dynactor.model.definitions.table import ContributorInsightsMode
+from dynactor.model.errors import ResourceNotFoundException
+from dynactor.model.tables import contributor_insights as rules
+from dynactor.model.tables.contributor_insights import ContributorInsightsStatus
+
+
+class SwitchedInsights(Struct, frozen=True):
+    """The state of Contributor Insights after a request; the mode is None if it was never set."""
+
+    status: ContributorInsightsStatus
+    mode: ContributorInsightsMode | None
+
+
+class UpdateContributorInsights(Message[SwitchedInsights], frozen=True):
+    """Switch Contributor Insights of a table, or of the named index."""
+
+    table_name: str
+    index_name: str | None
+    enabled: bool
+    # None keeps the present mode, or sets DynamoDB's default if there is none.
+    mode: ContributorInsightsMode | None = None
+
+
+class ContributorInsightsSwitch:
+    """Switches Contributor Insights on or off."""
+
+    def __init__(self, owner: CatalogOwner, clock: Clock) -> None:
+        self._owner = owner
+        self._clock = clock
+
+    async def update(self, table: Table, message: UpdateContributorInsights) -> SwitchedInsights:
+        """Switch Contributor Insights on or off, durably.
+
+        The returned status is ENABLING or DISABLING if anything was changed.
+
+        Raises:
+            ResourceNotFoundException: the table or index does not exist, or is being created or
+                deleted.
+            StoreError: nothing was changed.
+        """
+        old = table.definition
+        if old.status in ("CREATING", "DELETING"):
+            raise ResourceNotFoundException(
+                f"Requested resource not found: Table: {old.name} not found"
+            )
+        new = rules.changed(
+            old,
+            message.index_name,
+            message.mode,
+            self._clock.now_epoch_seconds(),
+            enabled=message.enabled,
+        )
+        insights = rules.of_resource(new, message.index_name)
+        if insights is None:
+            return SwitchedInsights("DISABLED", None)
+        if new is old:
+            status: ContributorInsightsStatus = "ENABLED" if insights.enabled else "DISABLED"
+            return SwitchedInsights(status, insights.mode)
+        await definition_commit.store(self._owner, table, new)
+        return SwitchedInsights("ENABLING" if insights.enabled else "DISABLING", insights.mode)

@@ -1,0 +1,456 @@
+"""Takes the destinations of tables through their phases.
+
+A destination is ENABLING until its topic exists, then ACTIVE. The commit that enables a destination
+stores the positions from which changes are recorded, as its relay's first checkpoints. The relay
+publishes from these positions whenever the broker is available. A destination that is switched off
+is DISABLING until its recorded changes are published, within a deadline, and then DISABLED.
+
+A destination that lags by more than a configured bound is cut off, because its logs would fill the
+disk: it is BROKEN, and nothing is recorded for it. When its broker is available again, it is
+ENABLING once more: its topic gets a gap marker, every item, and then the changes since.
+
+Only the database's actor calls methods that change state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import anyio
+import structlog
+from msgspec import Struct, structs
+
+from dynactor.actors.catalog import definition_commit
+from dynactor.actors.catalog.definition_commit import Stored
+from dynactor.actors.catalog.tables import Tables
+from dynactor.actors.derived.kafka.broken_destination import BrokenDestination
+from dynactor.actors.derived.kafka.kafka_sender import KafkaSender
+from dynactor.actors.derived.kafka.kafka_sink import KafkaSink, relay_contract
+from dynactor.actors.derived.kafka.publishing import Publishing
+from dynactor.actors.derived.kafka.relay import KafkaRelay, RelayTarget
+from dynactor.actors.derived.kafka.relay_progress import RelayProgress
+from dynactor.actors.derived.kafka.topic_session import TopicSession
+from dynactor.actors.followers.stored_checkpoint import first_checkpoints
+from dynactor.actors.phases.phase_machine import Phase, PhaseMachine, Subject
+from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.followers import ActorFollowing
+from dynactor.actors.table.table import Table
+from dynactor.model.definitions.table import (
+    TABLE_INDEX_ID,
+    CreationTimePrecision,
+    StreamingDestination,
+    TableDefinition,
+)
+from dynactor.model.tables import destination_rules as rules
+from dynactor.model.time_units import MICROSECONDS_PER_SECOND
+from dynactor.storage import key_layout
+from dynactor.storage.catalog import TableRecord
+
+_log = structlog.get_logger("kafka")
+
+
+class EnableDestination(Message[StreamingDestination], frozen=True):
+    """Publish a table's changes to a topic from now on."""
+
+    name: str
+    topic: str
+    precision: CreationTimePrecision = "MILLISECOND"
+
+
+class DisableDestination(Message[StreamingDestination], frozen=True):
+    """Stop publishing a table's changes to a topic."""
+
+    name: str
+    topic: str
+
+
+class UpdateDestination(Message[StreamingDestination], frozen=True):
+    """Change the precision of published times."""
+
+    name: str
+    topic: str
+    precision: CreationTimePrecision
+
+
+class CheckDestinations(Message[None], frozen=True):
+    """Check whether to cut off a destination, or to end a replay."""
+
+
+class TableDestination(Struct, frozen=True):
+    """A destination of a table, as stored."""
+
+    table: Table
+    destination: StreamingDestination
+
+    @property
+    def subscriber(self) -> bytes:
+        """The id of its relay among the table's followers."""
+        return _subscriber(self.table.definition, self.destination)
+
+
+class DestinationPhases:
+    """Changes Kafka destinations, and moves them through their phases.
+
+    Without a broker relays publish nothing, and recorded changes are kept.
+    """
+
+    def __init__(
+        self, publishing: Publishing, tables: Tables, tell: Callable[[float, Message[Any]], None]
+    ) -> None:
+        """``tell(seconds, message)`` puts a message into the mailbox of the database's actor."""
+        self._publishing = publishing
+        self._owner = publishing.owner
+        self._supervisor = publishing.environment.supervisor
+        self._settings = publishing.settings
+        self._environment = publishing.kafka
+        self._tables = tables
+        # By subscriber: the number of partitions that the relay has found in its topic.
+        self._partition_counts: dict[bytes, int] = {}
+        self.machine = PhaseMachine(
+            "destination",
+            {
+                "ENABLING": Phase(("ACTIVE",), self._relay, leave=self._activate),
+                "ACTIVE": Phase(start=self._go_on),
+                "DISABLING": Phase(("DISABLED",), self._drain, leave=self._end),
+                "DISABLED": Phase(),
+                "BROKEN": Phase(("ENABLING",), self._wait_for_broker, leave=self._mend),
+            },
+            find=self._find,
+            stored_phase=lambda thing: thing.destination.status,
+            tell=tell,
+        )
+
+    def relay(self, table: Table, destination: StreamingDestination) -> KafkaRelay | None:
+        """The active relay of a destination."""
+        following = table.followers.following(_subscriber(table.definition, destination))
+        if isinstance(following, ActorFollowing) and isinstance(following.actor, KafkaRelay):
+            return following.actor
+        return None
+
+    async def progress(
+        self, table: Table, destination: StreamingDestination
+    ) -> RelayProgress | None:
+        """The progress of a destination's relay; None if it has no relay."""
+        relay = self.relay(table, destination)
+        if relay is None:
+            return None
+        oldest_us = await relay.oldest_unpublished_us()
+        return RelayProgress(
+            relay.state,
+            relay.lag_records,
+            relay.lag_bytes,
+            oldest_us,
+            relay.published_records,
+            relay.published_bytes,
+            relay.errors,
+            relay.omitted_images,
+        )
+
+    def status_description(self, table: Table, destination: StreamingDestination) -> str | None:
+        """A description of a destination's state, with the reason if it can't be reached."""
+        description = destination.status_description
+        relay = self.relay(table, destination)
+        if destination.status != "ENABLING" or relay is None or relay.problem is None:
+            return description
+        return relay.problem if description is None else f"{description}. {relay.problem}"
+
+    def wanted(self, definition: TableDefinition) -> str | None:
+        """The default topic of a table without a destination, if all tables are published.
+
+        A restored table gets its topic when it is complete, because restored items are not
+        published.
+        """
+        if not self._settings.all_tables or self._environment is None or definition.destinations:
+            return None
+        if definition.restore_phase != "DONE":
+            return None
+        return rules.default_topic(self._settings.topic_prefix, definition.name)
+
+    async def resume(self, table: Table) -> None:
+        """Resume the destinations of a table, at start and after a change."""
+        for destination in table.definition.destinations:
+            await self.machine.resume(_subject(table.definition, destination))
+
+    def _find(self, subject: Subject) -> TableDestination | None:
+        table = self._tables.same(subject.table_name, subject.table_id)
+        if table is None:
+            return None
+        destination = _destination(table.definition, subject.part_id)
+        return None if destination is None else TableDestination(table, destination)
+
+    async def enable(self, table: Table, message: EnableDestination) -> StreamingDestination:
+        """Record a table's changes for a topic from now on.
+
+        Raises:
+            ValidationException: there is no Kafka, or as ``destination_rules.enabled``.
+            StoreError: nothing was changed.
+        """
+        self._publishing.needed_kafka()
+        definition = rules.enabled(table.definition, message.topic, message.precision)
+        await self._record_for(table, definition, definition.destinations[-1])
+        destination = table.definition.destinations[-1]
+        await self.machine.resume(_subject(definition, destination))
+        return destination
+
+    async def disable(self, table: Table, message: DisableDestination) -> StreamingDestination:
+        """Stop recording for a topic.
+
+        Raises:
+            ValidationException: see ``destination_rules.disabling``.
+            StoreError: nothing was changed.
+        """
+        definition = rules.disabling(table.definition, message.topic)
+        destination = rules.in_use(definition)
+        assert destination is not None
+        await self._put(table, definition)
+        await self.machine.resume(_subject(definition, destination))
+        return destination
+
+    async def update(self, table: Table, message: UpdateDestination) -> StreamingDestination:
+        """Change the precision of published times.
+
+        Raises:
+            ValidationException: see ``destination_rules.updated``.
+            StoreError: nothing was changed.
+        """
+        definition = rules.updated(table.definition, message.topic, message.precision)
+        destination = rules.in_use(definition)
+        assert destination is not None
+        await self._put(table, definition)
+        await table.followers.detach(_subscriber(definition, destination))
+        await self.machine.restart(_subject(definition, destination))
+        return structs.replace(destination, status="UPDATING")
+
+    async def check(self, table: Table, now_epoch_seconds: float) -> bool:
+        """Cut off the destination of a table if it lags too far behind; return whether it was."""
+        for destination in table.definition.destinations:
+            relay = self.relay(table, destination)
+            if relay is not None and destination.publishes:
+                reason = await self._over_bounds(relay, now_epoch_seconds)
+                if reason is not None:
+                    await self._cut_off(table, destination, reason)
+                    return True
+        return False
+
+    async def _over_bounds(self, relay: KafkaRelay, now_epoch_seconds: float) -> str | None:
+        settings = self._settings
+        if relay.contract.must_accept_gap(relay.lag_bytes):
+            return f"more than {settings.retention_bytes} bytes of changes were not taken"
+        if settings.retention_seconds is None or not relay.lag_records:
+            return None
+        oldest_us = await relay.oldest_unpublished_us()
+        if oldest_us is None:
+            return None
+        age_seconds = now_epoch_seconds - oldest_us / MICROSECONDS_PER_SECOND
+        if age_seconds <= settings.retention_seconds:
+            return None
+        return f"changes were not taken for more than {settings.retention_seconds} seconds"
+
+    async def _cut_off(self, table: Table, destination: StreamingDestination, reason: str) -> None:
+        """Stop recording for a destination, and keep no logs for it."""
+        broken = structs.replace(
+            destination,
+            status="BROKEN",
+            status_description=f"BROKEN: {reason}. When the broker takes them again, the topic is "
+            "told of the gap and given every item",
+            needs_snapshot=True,
+        )
+        _log.error(
+            "destination_dropped",
+            table=table.definition.name,
+            topic=destination.topic,
+            reason=reason,
+        )
+        subscriber = _subscriber(table.definition, destination)
+        await self._put(
+            table,
+            rules.with_destination(table.definition, broken),
+            forgotten=subscriber,
+        )
+        await table.followers.detach(subscriber)
+        await self.machine.resume(_subject(table.definition, broken))
+
+    async def drain(self, table: Table) -> None:
+        """Publish a table's recorded changes, up to a deadline."""
+        with anyio.move_on_after(self._settings.draining_seconds):
+            for destination in table.definition.destinations:
+                relay = self.relay(table, destination)
+                if relay is not None:
+                    await relay.drain()
+
+    async def close(self) -> None:
+        """Close the broker; the relays have ended."""
+        if self._environment is not None:
+            await self._environment.shared.close()
+
+    async def _record_for(
+        self, table: Table, definition: TableDefinition, destination: StreamingDestination
+    ) -> None:
+        """Make the partitions record changes, and store the positions where that starts."""
+        feeds = await table.followers.live_feeds()
+        heads = await table.heads()
+        subscriber = _subscriber(definition, destination)
+
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+            # A table with items may have counters of 0, because children of a split begin at 0.
+            has_items = any(head.item_counts.get(TABLE_INDEX_ID) for head in heads)
+            was_written = has_items or any(counters.values())
+            needs_snapshot = was_written and self._settings.snapshot == "initial"
+            begun = structs.replace(
+                destination,
+                began_late=was_written,
+                needs_snapshot=destination.needs_snapshot or needs_snapshot,
+            )
+            record = structs.replace(record, definition=rules.with_destination(definition, begun))
+            return Stored(
+                definition_commit.without_followers(record, [subscriber]),
+                # The feeds were read a moment before the counters, so these bytes may be slightly
+                # too low.
+                puts=first_checkpoints(
+                    subscriber,
+                    counters,
+                    {feed.partition_number: feed.logged_bytes for feed in feeds},
+                ),
+            )
+
+        await definition_commit.redefine(self._owner, table, definition, storing)
+
+    # -- phases -----------------------------------------------------------------------------
+
+    async def _relay(self, thing: TableDestination, over: Callable[[], None]) -> None:
+        """Start a relay that publishes the recorded changes, unless one is running."""
+        table, destination = thing.table, thing.destination
+        if table.followers.following(thing.subscriber) is not None:
+            return
+        definition = table.definition
+        target = RelayTarget(
+            definition.table_id,
+            thing.subscriber,
+            f"{self._settings.topic_prefix}.{definition.name}.{definition.uuid}."
+            f"{destination.destination_id}",
+            destination.topic,
+            self._publishing.source(definition),
+            destination.partition_count,
+            destination.needs_snapshot,
+            destination.began_late,
+        )
+
+        def settled(partition_count: int) -> None:
+            self._partition_counts[thing.subscriber] = partition_count
+            over()
+
+        relay = KafkaRelay(
+            target,
+            await table.followers.feeds_for(target.subscriber),
+            self._publishing.environment.store,
+            self._environment,
+            self._settings,
+            settled=settled,
+        )
+        await relay.load()
+        table.followers.attach(target.subscriber, ActorFollowing(relay, self._supervisor))
+        self._supervisor.start(relay)
+
+    async def _go_on(self, thing: TableDestination, over: Callable[[], None]) -> None:
+        """Continue to publish; an earlier phase has prepared the topic."""
+        del over
+        await self._relay(thing, _nothing)
+
+    async def _activate(self, thing: TableDestination) -> str:
+        active = structs.replace(
+            thing.destination,
+            status="ACTIVE",
+            status_description=None,
+            partition_count=self._partition_counts.get(thing.subscriber),
+            needs_snapshot=False,
+        )
+        await self._put(thing.table, rules.with_destination(thing.table.definition, active))
+        return "ACTIVE"
+
+    async def _drain(self, thing: TableDestination, over: Callable[[], None]) -> None:
+        await self._relay(thing, _nothing)
+        self._supervisor.run_in_background(self._drain_and_tell, thing.table, over)
+
+    async def _drain_and_tell(self, table: Table, over: Callable[[], None]) -> None:
+        await self.drain(table)
+        # If the table was closed meanwhile, its phases were forgotten, and this has no effect.
+        over()
+
+    async def _end(self, thing: TableDestination) -> str:
+        await thing.table.followers.detach(thing.subscriber)
+        disabled = structs.replace(thing.destination, status="DISABLED", needs_snapshot=False)
+        await self._put(
+            thing.table,
+            rules.with_destination(thing.table.definition, disabled),
+            forgotten=thing.subscriber,
+        )
+        return "DISABLED"
+
+    async def _wait_for_broker(self, thing: TableDestination, over: Callable[[], None]) -> None:
+        table, destination = thing.table, thing.destination
+        if self._environment is None or table.followers.following(thing.subscriber) is not None:
+            return
+        session = TopicSession(self._environment, destination.topic, thing.subscriber)
+        contract = relay_contract(self._settings)
+        waiting = BrokenDestination(
+            destination.topic,
+            # This sender only checks whether the topic can be reached. The relay that starts after
+            # it sends the gap.
+            KafkaSender(
+                session,
+                KafkaSink(self._publishing.source(table.definition), self._settings, contract),
+            ),
+            contract,
+            reached=lambda _: over(),
+        )
+        table.followers.attach(thing.subscriber, ActorFollowing(waiting, self._supervisor))
+        self._supervisor.start(waiting)
+
+    async def _mend(self, thing: TableDestination) -> str:
+        """Record changes again for a destination that was cut off, and publish every item to it."""
+        table = thing.table
+        mended = structs.replace(
+            thing.destination,
+            status="ENABLING",
+            status_description="BROKEN before: the topic is being told of the gap and given "
+            "every item",
+        )
+        await self._record_for(table, rules.with_destination(table.definition, mended), mended)
+        await table.followers.detach(thing.subscriber)
+        return "ENABLING"
+
+    async def _put(
+        self, table: Table, definition: TableDefinition, *, forgotten: bytes | None = None
+    ) -> None:
+        """Change a table's definition; delete the checkpoints of the relay ``forgotten``."""
+
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+            del counters
+            if forgotten is None:
+                return Stored(record)
+            return Stored(
+                definition_commit.without_followers(record, [forgotten]),
+                deletes=[key_layout.checkpoint(forgotten, number) for number in record.log_numbers],
+            )
+
+        await definition_commit.redefine(self._owner, table, definition, storing)
+
+
+def _nothing() -> None:
+    """Do nothing: the callback of a relay that is to end no phase."""
+
+
+def _subject(definition: TableDefinition, destination: StreamingDestination) -> Subject:
+    return Subject(definition.table_id, definition.name, destination.destination_id)
+
+
+def _destination(definition: TableDefinition, destination_id: int) -> StreamingDestination | None:
+    for destination in definition.destinations:
+        if destination.destination_id == destination_id:
+            return destination
+    return None
+
+
+def _subscriber(definition: TableDefinition, destination: StreamingDestination) -> bytes:
+    return key_layout.destination_subscriber(definition.table_id, destination.destination_id)

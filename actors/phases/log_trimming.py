@@ -1,0 +1,200 @@
+"""Trims the logs of tables: records that all followers have passed and no stream shows.
+
+Only the database's actor uses this module.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from math import inf
+from typing import Final, NamedTuple
+
+from dynactor.actors.catalog.long_work import Pieces, chained
+from dynactor.actors.catalog.space_reclaim import SpaceReclaimer, reclaim_row
+from dynactor.actors.catalog.streams import StreamRegistry
+from dynactor.actors.catalog.tables import Tables
+from dynactor.actors.feeds.change_feed import ChangeFeed
+from dynactor.actors.followers.log_positions import TRANSACTION_US
+from dynactor.actors.splitting.splits import Splitter
+from dynactor.actors.table.table import Table
+from dynactor.model.limits import DAY_SECONDS
+from dynactor.model.time_units import MICROSECONDS_PER_SECOND
+from dynactor.storage import key_layout
+from dynactor.storage.catalog import TableRecord
+
+# The heads of all their partitions are read together.
+_TABLES_AT_ONCE: Final = 200
+
+
+class _State(NamedTuple):
+    """The record of a table, the ends of its logs, and whether a stream shows any of them."""
+
+    record: TableRecord
+    tails: tuple[int, ...]
+    is_shown: bool
+
+
+class _Rest(NamedTuple):
+    """A state in which nothing can be trimmed until a time."""
+
+    state: _State
+    until: float
+
+
+class LogTrimmer:
+    """Trims all logs periodically, and the logs of one table immediately."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        streams: StreamRegistry,
+        splits: Splitter,
+        space: SpaceReclaimer,
+    ) -> None:
+        self._tables = tables
+        self._streams = streams
+        self._splits = splits
+        self._space = space
+        # By table id: states of tables in which nothing can be trimmed for some time.
+        self._resting: dict[int, _Rest] = {}
+
+    async def keep(self, now_epoch_seconds: float) -> Pieces:
+        """Roll old shards, forget old streams, and trim records without readers.
+
+        Also retry the reclaims that failed on a full disk.
+        """
+        self._space.begin_again()
+        async for _ in chained(
+            self._streams.roll(now_epoch_seconds), self._streams.expire(now_epoch_seconds)
+        ):
+            yield
+        tables = [
+            table
+            for table in self._tables.values()
+            if self._streams.attached(table.record.log_numbers)
+        ]
+        ids = {table.definition.table_id for table in tables}
+        self._resting = {key: rest for key, rest in self._resting.items() if key in ids}
+        for start in range(0, len(tables), _TABLES_AT_ONCE):
+            chunk = tables[start : start + _TABLES_AT_ONCE]
+            # The store reads the heads of several tables together.
+            feeds = await asyncio.gather(*(table.followers.feeds() for table in chunk))
+            yield
+            for table, of_table in zip(chunk, feeds, strict=True):
+                if self._is_due(table, of_table, now_epoch_seconds):
+                    async for _ in chained(self._keep(table, of_table, now_epoch_seconds)):
+                        yield
+
+    def _is_due(self, table: Table, feeds: Sequence[ChangeFeed], now_epoch_seconds: float) -> bool:
+        """Whether there may be something to trim."""
+        rest = self._resting.get(table.definition.table_id)
+        return (
+            rest is None
+            or rest.state != self._state(table, feeds)
+            or now_epoch_seconds >= rest.until
+        )
+
+    def _state(self, table: Table, feeds: Sequence[ChangeFeed]) -> _State:
+        """The state that decides, besides the time, whether there is something to trim."""
+        tails = tuple(feed.tail for feed in feeds)
+        return _State(table.record, tails, self._streams.shows(table.record.log_numbers))
+
+    async def _keep(
+        self, table: Table, feeds: Sequence[ChangeFeed], now_epoch_seconds: float
+    ) -> Pieces:
+        """Trim the logs of a table, and note for how long nothing more can be trimmed."""
+        state = self._state(table, feeds)
+        numbers = table.record.log_numbers
+        seconds = inf
+        async with aclosing(self._trim(table, now_epoch_seconds)) as trimmed:
+            async for of_log in trimmed:
+                seconds = min(seconds, of_log)
+                yield
+        if not self._tables.has(table):
+            return
+        # The trim above has deleted the records that were written for the last follower. Changes
+        # listed by key are deleted later.
+        if (
+            not table.definition.records_changes
+            and not self._streams.shows(numbers)
+            and seconds == inf
+        ):
+            self._streams.detach(numbers)
+        self._resting[table.definition.table_id] = _Rest(state, now_epoch_seconds + seconds)
+
+    async def give_back(self, table: Table, now_epoch_seconds: float) -> Pieces:
+        """Trim the logs of a table, and reclaim their disk space."""
+        async with aclosing(self._trim(table, now_epoch_seconds, gives_back=True)) as trimmed:
+            async for _ in trimmed:
+                yield
+
+    async def _trim(
+        self, table: Table, now_epoch_seconds: float, *, gives_back: bool = False
+    ) -> AsyncGenerator[float, None]:
+        """Trim the logs of a table, one after another.
+
+        Yields:
+            The seconds for which nothing more of a log can be trimmed, unless the table changes.
+        """
+        recovery = table.definition.point_in_time_recovery
+        oldest = None
+        until_window_moves = 0.0
+        # No change will have an earlier time.
+        listed_us = round(now_epoch_seconds * MICROSECONDS_PER_SECOND) - 2 * TRANSACTION_US
+        if recovery is not None:
+            earliest = recovery.earliest_epoch_seconds(now_epoch_seconds)
+            period_seconds = recovery.period_days * DAY_SECONDS
+            until_window_moves = earliest - (now_epoch_seconds - period_seconds)
+            # A past state also needs the changes of transactions a moment before it.
+            oldest = round(earliest * MICROSECONDS_PER_SECOND) - 2 * TRANSACTION_US
+            listed_us = oldest
+        floors = await table.followers.floors()
+        record, subscribers = table.record, table.followers.subscriber_ids
+        for feed in await table.followers.feeds():
+            if (
+                not self._tables.has(table)
+                or table.record is not record
+                or table.followers.subscriber_ids != subscribers
+            ):
+                # A new subscriber may need records below the floors, so begin again later.
+                yield 0.0
+                return
+            rest_seconds = inf
+            floor = floors[feed.partition_number]
+            if floor < feed.tail:
+                # A follower is behind.
+                rest_seconds = 0.0
+            if oldest is not None:
+                aged, seconds = await self._streams.aged(feed, table.definition.table_id, oldest)
+                floor = min(floor, aged)
+                rest_seconds = min(rest_seconds, until_window_moves + seconds)
+            seconds = await self._streams.trim_listed(feed.partition_number, listed_us)
+            rest_seconds = min(rest_seconds, until_window_moves + seconds)
+            log = key_layout.change_range(feed.partition_number)
+            seconds = await self._streams.trim(
+                feed,
+                table.definition.table_id,
+                floor,
+                now_epoch_seconds,
+                puts=[reclaim_row(log)] if gives_back else (),
+            )
+            rest_seconds = min(rest_seconds, seconds)
+            if gives_back:
+                self._space.begin(log)
+            ended = table.record.ended_log(feed.partition_number)
+            if ended:
+                rest_seconds = 0.0
+            # Remove a log only after its parent's log: even an empty log keeps its parent's log
+            # before its children's logs.
+            is_first = feed.parent is None
+            if (
+                ended
+                and is_first
+                and floor >= ended.last
+                and not self._streams.shows([ended.number])
+            ):
+                await self._splits.release(table, ended)
+                record = table.record
+            yield rest_seconds

@@ -1,0 +1,1 @@
+"""Tables that are created from backups, past states and imports, phase by phase."""
