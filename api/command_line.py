@@ -17,7 +17,7 @@ from dynactor.api.environment_variables import (
     drop_empty_variables,
     warn_of_unknown_variables,
 )
-from dynactor.api.serve.configuration_error import ConfigurationError
+from dynactor.api.options.configuration_error import ConfigurationError
 
 _YOUNG_OBJECTS: Final = 50_000
 
@@ -113,7 +113,7 @@ _COMMANDS: Final = {
         "Show the most accessed and the most throttled keys of a table in the last hour.",
     ),
     "advise": (
-        "commands.advise.command:advise",
+        "commands.advise:advise",
         """Advise on a table's keys, units and indexes, from the requests of the last hour.
 
         Each piece of advice names its rules in docs/RULES.md.
@@ -169,7 +169,7 @@ app.command(
     config=(),
 )
 app.command(
-    "dynactor.api.commands.install_completion:install_completion",
+    "dynactor.api.install_completion:install_completion",
     name="--install-completion",
     help="Install completion of commands and options for bash, zsh or fish.",
 )

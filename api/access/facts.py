@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from dynactor.actors.table.table import Table
 from dynactor.api.access.sender import Sender
-from dynactor.api.http.credential_scope import credential_scope
+from dynactor.api.keys.credential_scope import credential_scope
 from dynactor.model.access.principal import Principal, tag_values
 from dynactor.model.access.rules import UnknownFact
 from dynactor.model.errors import DynamoDBError

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dynactor.api.sts.session_tokens import TOKEN_HEADER, Session, SessionTokens
+from dynactor.api.keys.session_tokens import TOKEN_HEADER, Session, SessionTokens
 from dynactor.model.access.decision import Grants
 from dynactor.model.access.policy import Policy, parse_policy
 from dynactor.model.access.principal import role_session

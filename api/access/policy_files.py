@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from msgspec import Meta, MsgspecError, Struct, convert
 
 from dynactor.api.access.identities import Identities, Role
-from dynactor.api.http.access_keys import Profile
+from dynactor.api.keys.access_keys import Profile
 from dynactor.model.access.decision import Grants
 from dynactor.model.access.document import Node, PolicyError, parse_json
 from dynactor.model.access.policy import Policy, parse_policy, policy_of

@@ -11,14 +11,14 @@ from http import HTTPStatus
 from aiohttp import web
 
 from dynactor.api.access.access_control import AccessControl
-from dynactor.api.admin.access_messages import (
+from dynactor.api.admin.answers import fault, json_answer, other_method
+from dynactor.api.admin_api.access_messages import (
     ACCESS_PATH,
     ACTIONS_PATH,
     AccessAnswer,
     AccessWarning,
     RecordedAnswer,
 )
-from dynactor.api.admin.answers import fault, json_answer, other_method
 from dynactor.model.access.explanation import warnings
 
 

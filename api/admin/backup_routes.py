@@ -14,7 +14,7 @@ import structlog
 from aiohttp import web
 
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
-from dynactor.api.admin.backup_messages import BACKUPS_PATH, BackupAnswer, BackupRequest
+from dynactor.api.admin_api.backup_messages import BACKUPS_PATH, BackupAnswer, BackupRequest
 from dynactor.storage.directory_backups import Backups, BadName
 from dynactor.storage.store import CannotOpen, StoreError
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
-from dynactor.api.admin.callers import UNKNOWN, Caller, CallerRules, Level
-from dynactor.api.admin.change_header import CHANGE_HEADER, CHANGE_HEADER_VALUE
+from dynactor.api.admin_api.callers import UNKNOWN, Caller, CallerRules, Level
+from dynactor.api.admin_api.change_header import CHANGE_HEADER, CHANGE_HEADER_VALUE
 
 READING: Final = frozenset({"GET", "HEAD"})
 

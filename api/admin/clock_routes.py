@@ -16,14 +16,14 @@ from dynactor.actors.database.virtual_clock import ClockState, MoveClock, Virtua
 from dynactor.actors.runtime.clock import ClockRefusal
 from dynactor.actors.runtime.mailbox import MailboxClosed, MailboxFull
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
-from dynactor.api.admin.clock_messages import (
+from dynactor.api.admin_api.clock_messages import (
     CLOCK_PATH,
     STEP_PATH,
     ClockAnswer,
     ClockSetting,
     ClockStep,
 )
-from dynactor.api.commands.times import iso_time, parse_time
+from dynactor.api.admin_api.times import iso_time, parse_time
 from dynactor.model.errors import InternalServerError
 
 _METHODS: Final = {CLOCK_PATH: "GET, HEAD, PUT", STEP_PATH: "POST"}

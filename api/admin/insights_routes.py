@@ -26,7 +26,7 @@ from dynactor.actors.table.item_sample import (
 )
 from dynactor.actors.table.table import Table
 from dynactor.api.admin.answers import fault, json_answer, other_method, raw_answer
-from dynactor.api.admin.insights_messages import (
+from dynactor.api.admin_api.insights_messages import (
     INSIGHTS_PATH,
     SAMPLE_PATH,
     USE_PATH,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from dynactor.api.admin.answers import fault, json_answer, other_method
-from dynactor.api.admin.nodes_messages import NODES_PATH
+from dynactor.api.admin_api.nodes_messages import NODES_PATH
 
 if TYPE_CHECKING:
     from dynactor.api.nodes.node import Node

@@ -18,8 +18,8 @@ from dynactor.actors.phases.replays import StartReplay
 from dynactor.actors.runtime.clock import LATEST_EPOCH_SECONDS
 from dynactor.actors.runtime.mailbox import MailboxClosed
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
-from dynactor.api.admin.replay_messages import REPLAYS_PATH, ReplayAnswer, ReplayRequest
-from dynactor.api.commands.times import is_length, iso_time, parse_length, parse_time
+from dynactor.api.admin_api.replay_messages import REPLAYS_PATH, ReplayAnswer, ReplayRequest
+from dynactor.api.admin_api.times import is_length, iso_time, parse_length, parse_time
 from dynactor.api.requests.destination_arn import own_topic
 from dynactor.model.errors import (
     DynamoDBError,

@@ -22,15 +22,15 @@ from msgspec import Meta, Struct, structs
 from dynactor.actors.feeds.index_lag import NO_LAG, IndexLag
 from dynactor.actors.phases.database_settings import DatabaseSettings
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
-from dynactor.api.serve.configuration_error import ConfigurationError
-from dynactor.api.serve.database_host import (
+from dynactor.api.hosting.database_host import (
     DatabaseHost,
     HostError,
     NoSuchSnapshot,
     SnapshotExists,
     TooManySnapshots,
 )
-from dynactor.api.serve.options import (
+from dynactor.api.options.configuration_error import ConfigurationError
+from dynactor.api.options.options import (
     index_lag,
     index_reads_wait_seconds,
     transaction_steps_delay,

@@ -8,10 +8,10 @@ from typing import Final
 
 from cyclopts import Parameter
 
-from dynactor.api.admin.backup_messages import BACKUPS_PATH, BackupAnswer
-from dynactor.api.commands.admin_client import AdminRequestFailed
-from dynactor.api.commands.reach import CannotCall
-from dynactor.api.commands.server_address import ServerAddress
+from dynactor.api.admin_api.backup_messages import BACKUPS_PATH, BackupAnswer
+from dynactor.api.clients.admin_client import AdminRequestFailed
+from dynactor.api.clients.reach import CannotCall
+from dynactor.api.clients.server_address import ServerAddress
 
 DONE: Final = 0
 FAILED: Final = 1

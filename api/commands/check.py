@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from dynactor.api.commands.advise.text import size
-from dynactor.api.serve.import_without import import_without
+from dynactor.api.advice.text import size
+from dynactor.api.hosting.import_without import import_without
 
 SOUND: Final = 0
 DAMAGED: Final = 1

@@ -7,11 +7,11 @@ from typing import Any, Final, NoReturn
 
 from cyclopts import App
 
-from dynactor.api.admin.clock_messages import CLOCK_PATH, STEP_PATH, ClockAnswer
-from dynactor.api.commands.admin_client import AdminRequestFailed
-from dynactor.api.commands.reach import CannotCall
-from dynactor.api.commands.server_address import ServerAddress
-from dynactor.api.commands.times import pace, parse_length
+from dynactor.api.admin_api.clock_messages import CLOCK_PATH, STEP_PATH, ClockAnswer
+from dynactor.api.admin_api.times import pace, parse_length
+from dynactor.api.clients.admin_client import AdminRequestFailed
+from dynactor.api.clients.reach import CannotCall
+from dynactor.api.clients.server_address import ServerAddress
 
 _FAILED: Final = 1
 

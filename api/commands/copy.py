@@ -61,7 +61,7 @@ async def _copy(source: str, target: str) -> list[CopiedTable]:
 async def _opened(address: str, *, create: bool) -> AsyncIterator[Store]:
     """The store in a directory or database. ``create``: a missing directory is created."""
     if "://" in address:
-        from dynactor.api.serve.open_postgresql import open_postgresql  # noqa: PLC0415
+        from dynactor.api.hosting.open_postgresql import open_postgresql  # noqa: PLC0415
 
         async with open_postgresql(address) as store:
             # Rows of deleted tables may be left, and must not be copied.

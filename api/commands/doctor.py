@@ -18,10 +18,10 @@ import msgspec
 from cyclopts import Parameter
 
 from dynactor import __version__
-from dynactor.api.admin.metrics.metrics_path import METRICS_PATH
-from dynactor.api.commands.admin_client import AdminRequestFailed
-from dynactor.api.commands.reach import CannotCall
-from dynactor.api.commands.server_address import ServerAddress
+from dynactor.api.admin_api.metrics_path import METRICS_PATH
+from dynactor.api.clients.admin_client import AdminRequestFailed
+from dynactor.api.clients.reach import CannotCall
+from dynactor.api.clients.server_address import ServerAddress
 
 _DONE: Final = 0
 _FAILED: Final = 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from dynactor.api.admin.secret_file import BadSecretFile, read_secret
-from dynactor.api.http.access_keys import BadCredentialsFile, read_profiles
-from dynactor.api.http.key_file import BadKeyFile, encrypted, read_text
+from dynactor.api.admin_api.secret_file import BadSecretFile, read_secret
+from dynactor.api.keys.access_keys import BadCredentialsFile, read_profiles
+from dynactor.api.keys.key_file import BadKeyFile, encrypted, read_text
 
 
 def encrypt_keys(file: Path, /, *, credentials_key_file: Path) -> None:

@@ -14,12 +14,12 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.types import PositiveInt
 
-from dynactor.api.admin.insights_messages import INSIGHTS_PATH, InsightsAnswer
-from dynactor.api.commands.admin_client import AdminRequestFailed
-from dynactor.api.commands.advise.text import figure, key_text, percent, table, time_span
-from dynactor.api.commands.advise.traffic import ACCESSES, CONFLICTS, THROTTLES, Traffic
-from dynactor.api.commands.reach import CannotCall
-from dynactor.api.commands.tables_address import TablesAddress
+from dynactor.api.admin_api.insights_messages import INSIGHTS_PATH, InsightsAnswer
+from dynactor.api.advice.text import figure, key_text, percent, table, time_span
+from dynactor.api.advice.traffic import ACCESSES, CONFLICTS, THROTTLES, Traffic
+from dynactor.api.clients.admin_client import AdminRequestFailed
+from dynactor.api.clients.reach import CannotCall
+from dynactor.api.clients.tables_address import TablesAddress
 from dynactor.model.advice.key_traffic import EVERY, KEPT_KEYS, MINUTE_SECONDS, WHOLE_REQUESTS, Kind
 
 DONE: Final = 0

@@ -7,11 +7,11 @@ from typing import Final, NoReturn, TypeVar
 
 from cyclopts import App
 
-from dynactor.api.admin.transfers.job_messages import JOBS_PATH, JobAnswer, JobsAnswer
-from dynactor.api.commands.admin_client import AdminRequestFailed
-from dynactor.api.commands.reach import CannotCall
-from dynactor.api.commands.tables_address import TablesAddress
-from dynactor.api.commands.times import iso_time
+from dynactor.api.admin_api.job_messages import JOBS_PATH, JobAnswer, JobsAnswer
+from dynactor.api.admin_api.times import iso_time
+from dynactor.api.clients.admin_client import AdminRequestFailed
+from dynactor.api.clients.reach import CannotCall
+from dynactor.api.clients.tables_address import TablesAddress
 
 AnswerT = TypeVar("AnswerT")
 

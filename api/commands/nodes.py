@@ -9,10 +9,10 @@ from typing import Annotated, Final
 import msgspec
 from cyclopts import Parameter
 
-from dynactor.api.admin.nodes_messages import NODES_PATH, NodesState, NodeState
-from dynactor.api.commands.admin_client import AdminRequestFailed
-from dynactor.api.commands.reach import CannotCall
-from dynactor.api.commands.server_address import ServerAddress
+from dynactor.api.admin_api.nodes_messages import NODES_PATH, NodesState, NodeState
+from dynactor.api.clients.admin_client import AdminRequestFailed
+from dynactor.api.clients.reach import CannotCall
+from dynactor.api.clients.server_address import ServerAddress
 
 _DONE: Final = 0
 _FAILED: Final = 1

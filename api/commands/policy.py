@@ -11,10 +11,10 @@ from cyclopts import App, Parameter
 from msgspec import MsgspecError, Struct, json
 
 from dynactor.api.access.policy_files import BadPolicyFile, read_policy
-from dynactor.api.admin.access_messages import ACTIONS_PATH, RecordedAnswer
-from dynactor.api.commands.admin_client import AdminRequestFailed
-from dynactor.api.commands.reach import CannotCall
-from dynactor.api.commands.server_address import ServerAddress
+from dynactor.api.admin_api.access_messages import ACTIONS_PATH, RecordedAnswer
+from dynactor.api.clients.admin_client import AdminRequestFailed
+from dynactor.api.clients.reach import CannotCall
+from dynactor.api.clients.server_address import ServerAddress
 from dynactor.model.access.decision import Grants
 from dynactor.model.access.explanation import explained, warnings
 from dynactor.model.access.principal import user

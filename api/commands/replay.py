@@ -15,10 +15,10 @@ import msgspec
 from cyclopts import Parameter
 
 from dynactor.actors.derived.kafka.replay_progress import ENDED
-from dynactor.api.admin.replay_messages import REPLAYS_PATH, ReplayAnswer
-from dynactor.api.commands.admin_client import AdminRequestFailed
-from dynactor.api.commands.reach import CannotCall
-from dynactor.api.commands.tables_address import TablesAddress
+from dynactor.api.admin_api.replay_messages import REPLAYS_PATH, ReplayAnswer
+from dynactor.api.clients.admin_client import AdminRequestFailed
+from dynactor.api.clients.reach import CannotCall
+from dynactor.api.clients.tables_address import TablesAddress
 
 DONE: Final = 0
 TROUBLE: Final = 1

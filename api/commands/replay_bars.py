@@ -17,7 +17,7 @@ from rich.progress import (
 )
 
 from dynactor.actors.derived.kafka.replay_progress import ENDED
-from dynactor.api.admin.replay_messages import ReplayAnswer
+from dynactor.api.admin_api.replay_messages import ReplayAnswer
 
 
 class ReplayBars:

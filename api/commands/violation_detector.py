@@ -12,8 +12,8 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from dynactor.api.commands.client import Client, RequestFailed
-from dynactor.api.commands.unit_rate import UnitRate
+from dynactor.api.clients.client import Client, RequestFailed
+from dynactor.api.clients.unit_rate import UnitRate
 from dynactor.model.definitions.index import KeyViolation, key_violation, part_size_bytes
 from dynactor.model.errors import DynamoDBError
 from dynactor.model.keys.key import KeyAttribute, KeySchema

@@ -19,10 +19,10 @@ from cyclopts.validators import Number
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
+from dynactor.api.clients.client import Client, RequestFailed, open_client
+from dynactor.api.clients.reach import CannotCall
+from dynactor.api.clients.unit_rate import UnitRate
 from dynactor.api.commands import violation_detector
-from dynactor.api.commands.client import Client, RequestFailed, open_client
-from dynactor.api.commands.reach import CannotCall
-from dynactor.api.commands.unit_rate import UnitRate
 from dynactor.api.commands.violation_corrections import BadCorrection, Corrections, read_corrections
 from dynactor.api.commands.violation_detector import (
     Allowance,

@@ -15,12 +15,12 @@ from msgspec import Struct
 from dynactor.actors.database.database import Database
 from dynactor.actors.table.item_sample import sample_items
 from dynactor.actors.table.table import Table
-from dynactor.api.admin.access_messages import AccessAnswer
 from dynactor.api.admin.insights_routes import insights_answer, use_answer
+from dynactor.api.admin_api.access_messages import AccessAnswer
+from dynactor.api.advice.facts import Facts, mean_item_bytes, requested_units
+from dynactor.api.advice.report import Asked, findings_of, report
+from dynactor.api.advice.traffic import Traffic
 from dynactor.api.answers.table_description import table_description
-from dynactor.api.commands.advise.facts import Facts, mean_item_bytes, requested_units
-from dynactor.api.commands.advise.report import Asked, findings_of, report
-from dynactor.api.commands.advise.traffic import Traffic
 from dynactor.model.advice.index_forecast import IndexForecast, IndexLoad, forecast, load
 from dynactor.model.capacity import write_units
 from dynactor.model.definitions.index import IndexDefinition, Projection, ProjectionType

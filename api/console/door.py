@@ -9,7 +9,7 @@ import msgspec
 from aiohttp import web
 from multidict import CIMultiDict
 
-from dynactor.api.admin.region_parameters import KEY_ID_PARAMETER, REGION_PARAMETER
+from dynactor.api.admin_api.region_parameters import KEY_ID_PARAMETER, REGION_PARAMETER
 from dynactor.api.answers.explain import REQUEST_HEADER
 from dynactor.api.console.files import HEADERS
 from dynactor.api.http.aiohttp_lane import headers_by_name

@@ -23,8 +23,8 @@ from dynactor.actors.database.database import Database
 from dynactor.api.access.access_control import AccessControl
 from dynactor.api.admin.access_routes import access_answer
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
-from dynactor.api.admin.callers import Level, certificate_name
 from dynactor.api.admin.change_rules import Refusal
+from dynactor.api.admin_api.callers import Level, certificate_name
 from dynactor.api.console import door, live, requests
 from dynactor.api.console.files import FILES_PATH, HEADERS, PageFiles
 from dynactor.api.console.overview import Overview, overview

@@ -18,9 +18,9 @@ from typing import Final, NamedTuple
 import anyio
 from aiohttp import web
 
-from dynactor.api.admin.callers import CallerRules, Level, certificate_name, is_local
-from dynactor.api.admin.change_header import CONSOLE_HEADER
 from dynactor.api.admin.change_rules import Refusal
+from dynactor.api.admin_api.callers import CallerRules, Level, certificate_name, is_local
+from dynactor.api.admin_api.change_header import CONSOLE_HEADER
 from dynactor.api.console.wrong_secrets import WrongSecrets
 
 SESSION_SECONDS: Final = 12 * 60 * 60

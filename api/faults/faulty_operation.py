@@ -8,7 +8,7 @@ from typing import Any, Final
 import anyio
 from msgspec import Struct, json, structs
 
-from dynactor.api.admin.change_header import CONSOLE_HEADER
+from dynactor.api.admin_api.change_header import CONSOLE_HEADER
 from dynactor.api.faults.injector import FaultInjector, Injection
 from dynactor.api.faults.rule import READS, TRANSACTIONS, FaultRule
 from dynactor.api.http.answer_damage import AnswerDamage, DamagedBody

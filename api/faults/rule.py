@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-from dynactor.api.commands.times import parse_time
+from dynactor.api.admin_api.times import parse_time
 
 Fault: TypeAlias = Literal[
     "throttling",

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from dynactor.api.access.sender import Connection
-from dynactor.api.http.access_keys import Limits, Profile
-from dynactor.api.sts.session_tokens import TOKEN_HEADER, SessionTokens
+from dynactor.api.keys.access_keys import Limits, Profile
+from dynactor.api.keys.session_tokens import TOKEN_HEADER, SessionTokens
 from dynactor.model.errors import ThrottlingException
 from dynactor.model.throttling.token_bucket import TokenBucket
 

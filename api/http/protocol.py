@@ -35,12 +35,12 @@ from dynactor.api.access.sender import NO_CLIENT, Client, Connection
 from dynactor.api.answers import explain
 from dynactor.api.http import compression
 from dynactor.api.http.answer_damage import AnswerDamage, DamagedBody
-from dynactor.api.http.credential_scope import credential_scope
 from dynactor.api.http.key_limits import KeyLimits, KeyUse
 from dynactor.api.http.loop_turn import LoopTurn
 from dynactor.api.http.request_figures import Failure, RequestFigures
 from dynactor.api.http.request_log import AnsweredRequest, RequestLog
-from dynactor.api.http.signature import Signatures
+from dynactor.api.keys.credential_scope import credential_scope
+from dynactor.api.keys.signature import Signatures
 from dynactor.api.requests import as_of, table_arn
 from dynactor.api.requests.foreign_arns import (
     owned_members,

@@ -20,7 +20,7 @@ from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.request_figures import QueueLengths
 from dynactor.api.http.server_identity import http_url
 from dynactor.api.http.settings import HttpSettings
-from dynactor.api.tls.acceptor import accepting_tls
+from dynactor.api.http.tls_acceptor import accepting_tls
 from dynactor.api.tls.certificate import ServerCertificate
 
 _BACKLOG: Final = 1024

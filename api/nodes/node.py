@@ -23,7 +23,7 @@ from msgspec import MsgspecError, json, structs
 
 from dynactor.actors.database.database import Database
 from dynactor.actors.database.databases import Databases
-from dynactor.api.admin.nodes_messages import NodesState, NodeState
+from dynactor.api.admin_api.nodes_messages import NodesState, NodeState
 from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
 from dynactor.api.nodes.changes import Changes
 from dynactor.api.nodes.forwarding import HOME_SECONDS, Forwarding

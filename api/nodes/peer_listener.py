@@ -16,6 +16,7 @@ from aiohttp import web
 from dynactor.api.http.malformed_requests import http_logger
 from dynactor.api.http.protocol import Answer, Request
 from dynactor.api.http.settings import NO_PAGE
+from dynactor.api.http.tls_acceptor import accepting_tls
 from dynactor.api.nodes.frames import (
     LANES,
     LARGE_BYTES,
@@ -26,7 +27,6 @@ from dynactor.api.nodes.frames import (
     decode_requests,
     received,
 )
-from dynactor.api.tls.acceptor import accepting_tls
 from dynactor.api.tls.certificate import ServerCertificate
 from dynactor.model.limits import MIB
 

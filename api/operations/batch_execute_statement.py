@@ -9,10 +9,10 @@ from typing import Any, Final
 from msgspec import Raw, json
 
 from dynactor.api.answers.item_answers import joined
+from dynactor.api.execution.statements import Outcome, Reading, Task, bound, task_of
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.json_types import check_attribute_value
 from dynactor.api.requests.operation import Call, Operation
-from dynactor.api.requests.statements import Outcome, Reading, Task, bound, task_of
 from dynactor.model.capacity import consumed_capacity
 from dynactor.model.errors import (
     ConditionalCheckFailedException,

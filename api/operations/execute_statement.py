@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec import json
 
 from dynactor.api.answers.item_answers import array_member, capacity_member, joined
+from dynactor.api.execution.statements import Reading, bound, task_of
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
-from dynactor.api.requests.statements import Reading, bound, task_of
 from dynactor.model.partiql.next_token import Position, next_token, position_of
 from dynactor.model.partiql.statement import Select, Statement
 from dynactor.model.values.attribute_value import AttributeValue

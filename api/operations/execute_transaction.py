@@ -10,9 +10,7 @@ from typing import Final, NoReturn
 from dynactor.actors.database.database import Database
 from dynactor.actors.transactions.coordinator import TableKey
 from dynactor.api.answers.item_answers import EMPTY, array_member, joined, projected
-from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
-from dynactor.api.requests.transaction_requests import (
+from dynactor.api.execution.transaction_requests import (
     Cancelling,
     ParsedAction,
     capacity_members,
@@ -22,6 +20,8 @@ from dynactor.api.requests.transaction_requests import (
     execute,
     read_items,
 )
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
 from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import (
     CancellationReason,

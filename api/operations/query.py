@@ -8,6 +8,16 @@ from msgspec import structs
 
 from dynactor.actors.table.pages import ReadRange, begin_page, read_page
 from dynactor.actors.table.table import Table
+from dynactor.api.execution.page_requests import (
+    check_select,
+    check_start_key_values,
+    has_one_item,
+    index_of,
+    page_answer,
+    page_rules,
+    query_start,
+    start_position,
+)
 from dynactor.api.requests import as_of, shapes, structures
 from dynactor.api.requests.expression_members import (
     check_together,
@@ -19,16 +29,6 @@ from dynactor.api.requests.expression_members import (
     projector_of,
 )
 from dynactor.api.requests.operation import Call, Operation
-from dynactor.api.requests.page_requests import (
-    check_select,
-    check_start_key_values,
-    has_one_item,
-    index_of,
-    page_answer,
-    page_rules,
-    query_start,
-    start_position,
-)
 from dynactor.api.requests.table_arn import table_name
 from dynactor.api.requests.validation_errors import detected
 from dynactor.model.definitions.index import IndexDefinition

@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from dynactor.actors.table.pages import ReadRange, read_page
+from dynactor.api.execution.page_requests import (
+    check_select,
+    check_start_key_values,
+    index_of,
+    page_answer,
+    page_rules,
+    scan_start,
+)
 from dynactor.api.requests import as_of, shapes, structures
 from dynactor.api.requests.expression_members import (
     check_together,
@@ -14,14 +22,6 @@ from dynactor.api.requests.expression_members import (
 )
 from dynactor.api.requests.maintenance_header import is_maintenance
 from dynactor.api.requests.operation import Call, Operation
-from dynactor.api.requests.page_requests import (
-    check_select,
-    check_start_key_values,
-    index_of,
-    page_answer,
-    page_rules,
-    scan_start,
-)
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions.key_paths import check_scalar_keys

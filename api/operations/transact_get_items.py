@@ -10,17 +10,17 @@ from dynactor.actors.database.database import Database
 from dynactor.actors.table.table import Table
 from dynactor.actors.transactions.coordinator import TableKey, table_key
 from dynactor.api.answers.item_answers import EMPTY, array_member, joined, projected
-from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.expression_members import check_together, placeholders_of
-from dynactor.api.requests.operation import Call, Operation
-from dynactor.api.requests.table_arn import table_name
-from dynactor.api.requests.transaction_requests import (
+from dynactor.api.execution.transaction_requests import (
     Cancelling,
     capacity_members,
     check_distinct,
     checked_size_bytes,
     read_items,
 )
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.expression_members import check_together, placeholders_of
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions.key_paths import check_scalar_keys
 from dynactor.model.expressions.projection import Projector, parse_projection

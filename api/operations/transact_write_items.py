@@ -6,10 +6,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from dynactor.api.answers.item_answers import joined
-from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.expression_members import check_together, is_plain, placeholders_of
-from dynactor.api.requests.operation import Call, Operation
-from dynactor.api.requests.transaction_requests import (
+from dynactor.api.execution.transaction_requests import (
     ParsedAction,
     capacity_members,
     checked_actions,
@@ -18,6 +15,9 @@ from dynactor.api.requests.transaction_requests import (
     execute,
     metrics_members,
 )
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.expression_members import check_together, is_plain, placeholders_of
+from dynactor.api.requests.operation import Call, Operation
 from dynactor.model.definitions.index import check_size_with_entries
 from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import ValidationException

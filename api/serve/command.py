@@ -5,9 +5,9 @@ from __future__ import annotations
 import faulthandler
 import gc
 
-from dynactor.api.serve.compatibility import with_compatibility
-from dynactor.api.serve.import_without import import_without
-from dynactor.api.serve.options import ServeOptions
+from dynactor.api.hosting.import_without import import_without
+from dynactor.api.options.compatibility import with_compatibility
+from dynactor.api.options.options import ServeOptions
 
 
 def serve(options: ServeOptions | None = None) -> None:

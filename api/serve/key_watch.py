@@ -15,9 +15,9 @@ from dynactor.api.access.policy_files import (
     read_identities,
     role_paths,
 )
-from dynactor.api.http.access_keys import BadCredentialsFile, access_keys, read_profiles
 from dynactor.api.http.key_limits import KeyLimits
-from dynactor.api.http.signature import Signatures
+from dynactor.api.keys.access_keys import BadCredentialsFile, access_keys, read_profiles
+from dynactor.api.keys.signature import Signatures
 from dynactor.api.serve.file_watch import FileWatch
 
 _log = structlog.get_logger(__name__)

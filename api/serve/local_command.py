@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from dynactor import __version__
-from dynactor.api.serve.local_flags import USAGE, parse_local_flags
+from dynactor.api.options.local_flags import USAGE, parse_local_flags
 
 # The duration with -delayTransientStatuses.
 _TRANSITION_SECONDS: Final = 1.0
@@ -21,9 +21,9 @@ def local(*flags: Annotated[str, Parameter(allow_leading_hyphen=True, show=False
         sys.stdout.write(USAGE if given.wants_help else f"dynactor {__version__}\n")
         return
     # The check of flags does not need the server's options.
+    from dynactor.api.options.compatibility import with_compatibility  # noqa: PLC0415
+    from dynactor.api.options.options import ServeOptions  # noqa: PLC0415
     from dynactor.api.serve.command import start  # noqa: PLC0415
-    from dynactor.api.serve.compatibility import with_compatibility  # noqa: PLC0415
-    from dynactor.api.serve.options import ServeOptions  # noqa: PLC0415
 
     seconds = _TRANSITION_SECONDS if given.delays_statuses else 0.0
     options = ServeOptions(

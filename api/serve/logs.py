@@ -8,7 +8,7 @@ import sys
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from dynactor.api.serve.log_settings import LogFormat, LogLevel
+from dynactor.api.options.log_settings import LogFormat, LogLevel
 
 
 def configure_logs(level: LogLevel, log_format: LogFormat = "text") -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from dynactor.api.serve.options import ServeOptions
+from dynactor.api.options.options import ServeOptions
 from dynactor.api.tls.certificate import BadCertificate, ServerCertificate
 from dynactor.api.tls.node_certificate import NodeCertificate
 

@@ -13,22 +13,22 @@ from dynactor.actors.catalog.homes import Share
 from dynactor.actors.database.database import Database
 from dynactor.actors.database.virtual_clock import ClockBehindData
 from dynactor.api.admin import insights_routes
+from dynactor.api.hosting.database_host import Opening, hosting_database
+from dynactor.api.hosting.open_postgresql import (
+    open_members,
+    open_share,
+    open_shared_postgresql,
+)
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.server import listen
+from dynactor.api.keys.session_tokens import SessionTokens
 from dynactor.api.nodes.changes import Changes
 from dynactor.api.nodes.link import Link
 from dynactor.api.nodes.membership import Membership
 from dynactor.api.nodes.node import Node, OpenHome, running_node
 from dynactor.api.nodes.peer_listener import PeerListener, serving_peers
 from dynactor.api.nodes.share_keeper import OpenShare
-from dynactor.api.serve.database_host import Opening, hosting_database
-from dynactor.api.serve.open_postgresql import (
-    open_members,
-    open_share,
-    open_shared_postgresql,
-)
-from dynactor.api.serve.options import ServeOptions
-from dynactor.api.sts.session_tokens import SessionTokens
+from dynactor.api.options.options import ServeOptions
 from dynactor.api.sts.stored_key import session_key
 from dynactor.api.tls.node_certificate import NodeCertificate
 from dynactor.storage.copies import refuse_unfinished_copy

@@ -30,22 +30,22 @@ from dynactor.api.access.identities import IdentityRegistry
 from dynactor.api.access.observed_denials import ObservedDenials
 from dynactor.api.faults.faulty_operation import with_faults
 from dynactor.api.faults.injector import FaultInjector
+from dynactor.api.hosting.database_host import DatabaseHost, Opening, hosting_database
+from dynactor.api.hosting.open_postgresql import open_postgresql
 from dynactor.api.http.key_limits import KeyLimits
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.request_log import RequestLog
 from dynactor.api.http.server import CannotListen, listen, listens_everywhere, serving, url
 from dynactor.api.http.server_identity import ServerIdentity
 from dynactor.api.http.settings import HttpSettings
-from dynactor.api.http.signature import Signatures
+from dynactor.api.keys.session_tokens import SessionTokens
+from dynactor.api.keys.signature import Signatures
+from dynactor.api.options.options import ServeOptions
+from dynactor.api.options.trace_options import TraceOptions
 from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
-from dynactor.api.serve.database_host import DatabaseHost, Opening, hosting_database
 from dynactor.api.serve.file_watch import FileWatch, watching
 from dynactor.api.serve.key_watch import key_watch
 from dynactor.api.serve.open_certificate import open_certificate
-from dynactor.api.serve.open_postgresql import open_postgresql
-from dynactor.api.serve.options import ServeOptions
-from dynactor.api.serve.trace_options import TraceOptions
-from dynactor.api.sts.session_tokens import SessionTokens
 from dynactor.api.sts.stored_key import session_key
 from dynactor.api.sts.token_service import TokenService
 from dynactor.api.tls.certificate import ServerCertificate
@@ -63,7 +63,7 @@ from dynactor.storage.store import Store
 from dynactor.streams.kafka.broker import Broker
 
 if TYPE_CHECKING:
-    from dynactor.api.admin.listener import Administered
+    from dynactor.api.admin_port.listener import Administered
     from dynactor.api.nodes.node import Node
 
 # The divisor of the memory for large undecoded requests. A decoded request is several times as
@@ -231,7 +231,7 @@ async def _running_server(options: ServeOptions, umask: int) -> AsyncIterator[Ru
             admin_endpoint = None
             if admin is not None:
                 # Imported only for an admin port.
-                from dynactor.api.admin.listener import serving_admin  # noqa: PLC0415
+                from dynactor.api.admin_port.listener import serving_admin  # noqa: PLC0415
 
                 administered = _administered(options, parts)._replace(
                     callers=options.admin_callers.callers,
@@ -310,8 +310,8 @@ async def _parts(
 
 def _administered(options: ServeOptions, parts: _Parts) -> Administered:
     """The parts that the admin port shows and changes, without its settings."""
-    from dynactor.api.admin.listener import Administered  # noqa: PLC0415
     from dynactor.api.admin.reset_routes import SuiteControls  # noqa: PLC0415
+    from dynactor.api.admin_port.listener import Administered  # noqa: PLC0415
 
     protocol, store, host, node = parts
     if store is None or host is None:

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from dynactor.actors.database.database import Database
-from dynactor.api.commands.client import RequestFailed
+from dynactor.api.clients.client import RequestFailed
 from dynactor.api.commands.transfers import table_copy
 from dynactor.api.commands.transfers.batch_writer import BatchWriter
 from dynactor.api.commands.transfers.import_run import DUPLICATE, Counts, ImportRun, Place

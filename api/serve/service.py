@@ -13,14 +13,14 @@ import anyio
 import structlog
 
 from dynactor.actors.database.virtual_clock import ClockBehindData, ClockState
-from dynactor.api.admin.metrics.metrics_path import METRICS_PATH
-from dynactor.api.commands.times import iso_time, pace
+from dynactor.api.admin_api.metrics_path import METRICS_PATH
+from dynactor.api.admin_api.times import iso_time, pace
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 from dynactor.api.http.server import CannotListen
+from dynactor.api.options.kafka_options import KafkaOptionsError
+from dynactor.api.options.options import PolicyMode, ServeOptions
 from dynactor.api.serve.interpreter import set_interpreter
-from dynactor.api.serve.kafka_options import KafkaOptionsError
 from dynactor.api.serve.logs import configure_logs
-from dynactor.api.serve.options import PolicyMode, ServeOptions
 from dynactor.api.serve.parent_watch import end_with_parent
 from dynactor.api.serve.running_server import RunningServer, data_location, running_server
 from dynactor.api.serve.service_manager import notify_service_manager

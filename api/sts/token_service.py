@@ -15,7 +15,8 @@ from typing import Final, Protocol
 from dynactor.api.access.facts import ActionFacts, RequestFacts
 from dynactor.api.access.identities import IdentityRegistry, Role
 from dynactor.api.access.sender import Sender
-from dynactor.api.http.signature import Signatures
+from dynactor.api.keys.session_tokens import Session, SessionTokens, TooLarge
+from dynactor.api.keys.signature import Signatures
 from dynactor.api.sts.query_protocol import (
     StsError,
     answer,
@@ -25,7 +26,6 @@ from dynactor.api.sts.query_protocol import (
     parse_form,
     time_text,
 )
-from dynactor.api.sts.session_tokens import Session, SessionTokens, TooLarge
 from dynactor.model.access.decision import Denial, Grants, denial_text, trust_denial
 from dynactor.model.access.document import PolicyError
 from dynactor.model.access.policy import parse_policy

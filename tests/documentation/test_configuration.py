@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import fields
 
-from dynactor.api.serve.admin_options import AdminOptions
-from dynactor.api.serve.kafka_options import KafkaOptions
-from dynactor.api.serve.node_options import NodeOptions
-from dynactor.api.serve.options import ServeOptions
-from dynactor.api.serve.trace_options import TraceOptions
+from dynactor.api.options.admin_options import AdminOptions
+from dynactor.api.options.kafka_options import KafkaOptions
+from dynactor.api.options.node_options import NodeOptions
+from dynactor.api.options.options import ServeOptions
+from dynactor.api.options.trace_options import TraceOptions
 from tests.support.documentation import configuration_page
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from dynactor.api.serve.node_options import NodeOptions
-from dynactor.api.serve.options import ServeOptions
+from dynactor.api.options.node_options import NodeOptions
+from dynactor.api.options.options import ServeOptions
 from tests.support.environment.compose_file import CLUSTER_FILE, read_compose_file
 
 COMPOSE = read_compose_file(CLUSTER_FILE)

@@ -998,7 +998,7 @@ ORDERS: Final = (
     ),
     Fault(
         "a reset forgets that regions are apart",
-        "api/serve/database_host.py",
+        "api/hosting/database_host.py",
         'if self._opening.separation != "shared":',
         "if False:",
         "tests/wire/regions/test_regions_on_disk.py",

@@ -14,8 +14,8 @@ from typing import Final
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from dynactor.api.clients.server_address import ServerAddress
 from dynactor.api.commands.nodes import NodesOptions, nodes
-from dynactor.api.commands.server_address import ServerAddress
 from tests.support.clients.clients import AUTHORIZATION, WireClient
 from tests.support.histories import history, history_serial
 from tests.support.histories.history_bank import TOTAL, BankClients

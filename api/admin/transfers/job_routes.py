@@ -14,7 +14,7 @@ from aiohttp import web
 from dynactor.actors.database.database import Database
 from dynactor.actors.runtime.mailbox import MailboxClosed
 from dynactor.api.admin.answers import fault, json_answer, other_method
-from dynactor.api.admin.transfers.job_messages import JOBS_PATH, JobAnswer, JobsAnswer
+from dynactor.api.admin_api.job_messages import JOBS_PATH, JobAnswer, JobsAnswer
 from dynactor.model.errors import DynamoDBError
 from dynactor.model.transfers.bulk_operation import BulkOperation
 from dynactor.model.transfers.table_export import TableExport

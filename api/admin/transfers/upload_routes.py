@@ -19,7 +19,7 @@ from dynactor.actors.database.database import Database
 from dynactor.actors.runtime.mailbox import MailboxClosed
 from dynactor.actors.transfers.uploads import PieceBusy, UploadConflict
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
-from dynactor.api.admin.transfers.upload_messages import (
+from dynactor.api.admin_api.upload_messages import (
     END,
     ERRORS,
     PIECE_TYPE,

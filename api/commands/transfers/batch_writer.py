@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import anyio
 import msgspec
 
-from dynactor.api.commands.client import RequestFailed
+from dynactor.api.clients.client import RequestFailed
 from dynactor.api.commands.transfers.concurrent_calls import concurrent_calls
 from dynactor.api.commands.transfers.table_address import Endpoint
 from dynactor.model.limits import BATCH_WRITE_REQUESTS

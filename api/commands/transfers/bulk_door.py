@@ -11,7 +11,7 @@ import anyio.to_thread
 import msgspec
 from msgspec import Struct
 
-from dynactor.api.admin.transfers.upload_messages import (
+from dynactor.api.admin_api.upload_messages import (
     END,
     ERRORS,
     PIECE_TYPE,
@@ -19,8 +19,8 @@ from dynactor.api.admin.transfers.upload_messages import (
     UploadAnswer,
     UploadsAnswer,
 )
-from dynactor.api.commands.admin_client import AdminClient, AdminRequestFailed
-from dynactor.api.commands.reach import CannotCall
+from dynactor.api.clients.admin_client import AdminClient, AdminRequestFailed
+from dynactor.api.clients.reach import CannotCall
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 
 _POLL_SECONDS: Final = 0.5

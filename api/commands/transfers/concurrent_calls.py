@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 import anyio
 from anyio.abc import TaskGroup
 
-from dynactor.api.commands.client import RequestFailed
-from dynactor.api.commands.reach import CannotCall
+from dynactor.api.clients.client import RequestFailed
+from dynactor.api.clients.reach import CannotCall
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 from dynactor.storage.buckets.bucket import BucketError
 

@@ -15,8 +15,9 @@ import anyio
 from cyclopts import Parameter
 from cyclopts.types import PositiveFloat, PositiveInt
 
-from dynactor.api.commands.client import RequestFailed
-from dynactor.api.commands.reach import CannotCall
+from dynactor.api.clients.client import RequestFailed
+from dynactor.api.clients.reach import CannotCall
+from dynactor.api.clients.unit_rate import UnitRate
 from dynactor.api.commands.transfers import table_copy
 from dynactor.api.commands.transfers.anonymizer import AnonymizeOptions
 from dynactor.api.commands.transfers.export_run import ExportRun, unfinished
@@ -27,7 +28,6 @@ from dynactor.api.commands.transfers.table_files import TIME_TO_LIVE
 from dynactor.api.commands.transfers.table_reader import TableReader
 from dynactor.api.commands.transfers.terminal_progress import TerminalProgress
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
-from dynactor.api.commands.unit_rate import UnitRate
 from dynactor.model.transfers.transfer_names import transfer_id
 from dynactor.storage.buckets.bucket import BucketError
 

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from dynactor.actors.transfers import manifests
 from dynactor.actors.transfers.manifests import DataFile
+from dynactor.api.clients.unit_rate import UnitRate
 from dynactor.api.commands.transfers.anonymizer import Anonymizer
 from dynactor.api.commands.transfers.concurrent_calls import concurrent_calls
 from dynactor.api.commands.transfers.mirror_state import Segment
@@ -24,7 +25,6 @@ from dynactor.api.commands.transfers.table_copy import Description, table_id
 from dynactor.api.commands.transfers.table_files import DEFINITION
 from dynactor.api.commands.transfers.table_reader import TableReader
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
-from dynactor.api.commands.unit_rate import UnitRate
 from dynactor.model.transfers.table_export import TableExport
 from dynactor.model.values import item as items
 from dynactor.storage.buckets.bucket import ObjectWriter

@@ -17,11 +17,12 @@ from cyclopts import Parameter
 from cyclopts.types import PositiveFloat
 from msgspec import Struct
 
-from dynactor.api.admin.transfers.upload_messages import UploadAnswer
-from dynactor.api.commands.admin_client import AdminRequestFailed
-from dynactor.api.commands.client import RequestFailed
-from dynactor.api.commands.reach import CannotCall
-from dynactor.api.commands.tables_address import TablesAddress
+from dynactor.api.admin_api.upload_messages import UploadAnswer
+from dynactor.api.clients.admin_client import AdminRequestFailed
+from dynactor.api.clients.client import RequestFailed
+from dynactor.api.clients.reach import CannotCall
+from dynactor.api.clients.tables_address import TablesAddress
+from dynactor.api.clients.unit_rate import UnitRate
 from dynactor.api.commands.transfers import table_copy
 from dynactor.api.commands.transfers.anonymizer import AnonymizeOptions, Anonymizer
 from dynactor.api.commands.transfers.batch_writer import BatchWriter
@@ -41,7 +42,6 @@ from dynactor.api.commands.transfers.table_files import (
 from dynactor.api.commands.transfers.table_pieces import TablePieces
 from dynactor.api.commands.transfers.terminal_progress import TerminalProgress
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
-from dynactor.api.commands.unit_rate import UnitRate
 from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.transfers.csv_columns import COLUMN_TYPES, csv_types
 from dynactor.model.transfers.item_reader import ItemReader

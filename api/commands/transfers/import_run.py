@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from msgspec import Struct
 
+from dynactor.api.clients.unit_rate import UnitRate
 from dynactor.api.commands.transfers.batch_writer import BatchWriter
 from dynactor.api.commands.transfers.table_files import (
     CsvOptions,
@@ -14,7 +15,6 @@ from dynactor.api.commands.transfers.table_files import (
     SourceFile,
     records_of,
 )
-from dynactor.api.commands.unit_rate import UnitRate
 from dynactor.model.errors import SerializationException, ValidationException
 from dynactor.model.transfers.item_reader import ItemReader
 from dynactor.model.transfers.records import Fault, Record

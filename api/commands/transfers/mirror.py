@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 import anyio
 
-from dynactor.api.commands.client import RequestFailed
+from dynactor.api.clients.client import RequestFailed
 from dynactor.api.commands.transfers.batch_writer import BatchWriter, Write
 from dynactor.api.commands.transfers.concurrent_calls import concurrent_calls
 from dynactor.api.commands.transfers.mirror_state import MirrorState, Segment

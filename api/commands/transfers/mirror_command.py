@@ -15,8 +15,8 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.types import PositiveInt
 
-from dynactor.api.commands.client import RequestFailed
-from dynactor.api.commands.reach import CannotCall
+from dynactor.api.clients.client import RequestFailed
+from dynactor.api.clients.reach import CannotCall
 from dynactor.api.commands.transfers import mirror_tables, table_copy
 from dynactor.api.commands.transfers.batch_writer import BatchWriter
 from dynactor.api.commands.transfers.comparison import (

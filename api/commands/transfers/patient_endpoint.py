@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from dynactor.api.commands.client import TRANSIENT, RequestFailed
-from dynactor.api.commands.reach import CannotCall
+from dynactor.api.clients.client import TRANSIENT, RequestFailed
+from dynactor.api.clients.reach import CannotCall
 from dynactor.api.commands.transfers.table_address import STREAMS_OPERATIONS, Endpoint
 
 # A request whose connection broke may still be running. The pause lets it end before its

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from dynactor.api.commands.caller_scope import caller_scope
-from dynactor.api.commands.client import open_client
+from dynactor.api.clients.caller_scope import caller_scope
+from dynactor.api.clients.client import open_client
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 from dynactor.api.requests.operation import DYNAMODB, DYNAMODB_STREAMS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias
 
-from dynactor.api.commands.client import RequestFailed
+from dynactor.api.clients.client import RequestFailed
 from dynactor.api.commands.transfers.table_address import Endpoint
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 

@@ -12,8 +12,8 @@ import pytest
 from dynactor.actors.database.database import Database
 from dynactor.actors.table.table import Table
 from dynactor.actors.transactions.client_tokens import ClientTokens
+from dynactor.api.execution.transaction_requests import CheckedActions, execute
 from dynactor.api.requests.operation import Call
-from dynactor.api.requests.transaction_requests import CheckedActions, execute
 from dynactor.model.errors import (
     IdempotentParameterMismatchException,
     InternalServerError,

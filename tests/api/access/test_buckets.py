@@ -15,7 +15,7 @@ import structlog
 from dynactor.api.access.access_control import AccessControl
 from dynactor.api.access.identities import Role
 from dynactor.api.access.observed_denials import ObservedDenials
-from dynactor.api.http.signature import AccessKey
+from dynactor.api.keys.signature import AccessKey
 from dynactor.model.access.policy import parse_policy
 from dynactor.model.access.suggestion import suggested
 from dynactor.storage.store import Store

@@ -15,12 +15,12 @@ from dynactor.api.access.facts import ActionFacts, DataFacts, RequestFacts
 from dynactor.api.access.identities import Role
 from dynactor.api.access.observed_denials import ObservedDenials
 from dynactor.api.access.recorded_actions import MOST_PAIRS, RecordedActions
-from dynactor.api.admin.access_messages import AccessAnswer, AccessWarning
-from dynactor.api.admin.listener import Administered, serving_admin
-from dynactor.api.commands.admin_client import AdminClient
-from dynactor.api.commands.advise.access_findings import access_findings
+from dynactor.api.admin_api.access_messages import AccessAnswer, AccessWarning
+from dynactor.api.admin_port.listener import Administered, serving_admin
+from dynactor.api.advice.access_findings import access_findings
+from dynactor.api.clients.admin_client import AdminClient
+from dynactor.api.clients.server_address import ServerAddress
 from dynactor.api.commands.policy import suggest
-from dynactor.api.commands.server_address import ServerAddress
 from dynactor.api.http.browser_access import Access
 from dynactor.api.http.protocol import Protocol, Request
 from dynactor.api.http.server import listen

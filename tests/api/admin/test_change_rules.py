@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dynactor.api.admin.callers import CallerRules, Level
 from dynactor.api.admin.change_rules import refusal
+from dynactor.api.admin_api.callers import CallerRules, Level
 
 SECRET = "0123456789abcdef"
 READ_SECRET = "fedcba9876543210"

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import closing
 from pathlib import Path
 
-from dynactor.api.admin.listener import Administered, serving_admin
+from dynactor.api.admin_port.listener import Administered, serving_admin
 from dynactor.api.http.browser_access import Access
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.server import listen, serving

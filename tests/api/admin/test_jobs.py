@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from dynactor.actors.transfers import import_rows
-from dynactor.api.admin.listener import Administered, serving_admin
+from dynactor.api.admin_port.listener import Administered, serving_admin
 from dynactor.api.http.browser_access import Access
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.server import listen

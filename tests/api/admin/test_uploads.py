@@ -14,8 +14,8 @@ import pytest
 from dynactor.actors.transfers import import_rows
 from dynactor.actors.transfers import uploads as transfers_uploads
 from dynactor.actors.transfers.decoded_files import DecodingHere
-from dynactor.api.commands.admin_client import AdminRequestFailed
-from dynactor.api.commands.client import RequestFailed
+from dynactor.api.clients.admin_client import AdminRequestFailed
+from dynactor.api.clients.client import RequestFailed
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import TableRecord

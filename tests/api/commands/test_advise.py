@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from dynactor.api.admin.insights_messages import (
+from dynactor.api.admin_api.insights_messages import (
     BusyKey,
     CollectionSize,
     Counted,
@@ -18,17 +18,17 @@ from dynactor.api.admin.insights_messages import (
     Units,
     UseAnswer,
 )
-from dynactor.api.commands.advise.command import AdviseOptions
-from dynactor.api.commands.advise.facts import Facts
-from dynactor.api.commands.advise.index_findings import index_findings, index_key_findings
-from dynactor.api.commands.advise.key_findings import (
+from dynactor.api.advice.facts import Facts
+from dynactor.api.advice.index_findings import index_findings, index_key_findings
+from dynactor.api.advice.key_findings import (
     Finding,
     collection_findings,
     key_findings,
     throttling_findings,
 )
-from dynactor.api.commands.advise.text import figure, key_text, percent, size, span, time_span
-from dynactor.api.commands.advise.traffic import Traffic
+from dynactor.api.advice.text import figure, key_text, percent, size, span, time_span
+from dynactor.api.advice.traffic import Traffic
+from dynactor.api.commands.advise import AdviseOptions
 from dynactor.model.advice.key_traffic import IndexUse
 from dynactor.model.values.item import Item
 from tests.support.tables.tables import global_index, key_schema, local_index

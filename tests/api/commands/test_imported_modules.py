@@ -33,10 +33,10 @@ ADMIN_CLIENT = COMMAND_LINE | {
     for name in ("admin", "commands", "commands.admin_client", "commands.server_address")
 }
 ADMIN_CLIENT |= {
-    "dynactor.api.admin.change_header",
-    "dynactor.api.admin.secret_file",
-    "dynactor.api.commands.reach",
-    "dynactor.api.commands.trusted_authorities",
+    "dynactor.api.admin_api.change_header",
+    "dynactor.api.admin_api.secret_file",
+    "dynactor.api.clients.reach",
+    "dynactor.api.clients.trusted_authorities",
     "dynactor.api.http",
     "dynactor.api.http.server_identity",
 }
@@ -48,25 +48,25 @@ COMMANDS = {
         CLIENT,
         ADMIN_CLIENT
         | {
-            "dynactor.api.admin.clock_messages",
+            "dynactor.api.admin_api.clock_messages",
             "dynactor.api.commands.clock",
-            "dynactor.api.commands.times",
+            "dynactor.api.admin_api.times",
         },
     ),
     ("backup", *NOBODY): (
         CLIENT,
-        ADMIN_CLIENT | {"dynactor.api.admin.backup_messages", "dynactor.api.commands.backup"},
+        ADMIN_CLIENT | {"dynactor.api.admin_api.backup_messages", "dynactor.api.commands.backup"},
     ),
     ("nodes", *NOBODY): (
         CLIENT,
-        ADMIN_CLIENT | {"dynactor.api.admin.nodes_messages", "dynactor.api.commands.nodes"},
+        ADMIN_CLIENT | {"dynactor.api.admin_api.nodes_messages", "dynactor.api.commands.nodes"},
     ),
     ("doctor", *NOBODY): (
         CLIENT,
         ADMIN_CLIENT
         | {
             "dynactor.api.admin.metrics",
-            "dynactor.api.admin.metrics.metrics_path",
+            "dynactor.api.admin_api.metrics_path",
             "dynactor.api.commands.doctor",
         },
     ),
@@ -74,14 +74,14 @@ COMMANDS = {
         CLIENT,
         ADMIN_CLIENT
         | {
-            "dynactor.api.admin.insights_messages",
-            "dynactor.api.admin.region_parameters",
+            "dynactor.api.admin_api.insights_messages",
+            "dynactor.api.admin_api.region_parameters",
             "dynactor.api.commands.advise",
-            "dynactor.api.commands.advise.text",
-            "dynactor.api.commands.advise.traffic",
-            "dynactor.api.commands.caller_scope",
+            "dynactor.api.advice.text",
+            "dynactor.api.advice.traffic",
+            "dynactor.api.clients.caller_scope",
             "dynactor.api.commands.insights",
-            "dynactor.api.commands.tables_address",
+            "dynactor.api.clients.tables_address",
             "dynactor.model",
             "dynactor.model.advice",
             "dynactor.model.advice.heavy_hitters",
@@ -95,12 +95,12 @@ COMMANDS = {
         ADMIN_CLIENT
         | {
             "dynactor.api.admin.transfers",
-            "dynactor.api.admin.transfers.job_messages",
-            "dynactor.api.admin.region_parameters",
-            "dynactor.api.commands.caller_scope",
+            "dynactor.api.admin_api.job_messages",
+            "dynactor.api.admin_api.region_parameters",
+            "dynactor.api.clients.caller_scope",
             "dynactor.api.commands.jobs",
-            "dynactor.api.commands.tables_address",
-            "dynactor.api.commands.times",
+            "dynactor.api.clients.tables_address",
+            "dynactor.api.admin_api.times",
         },
     ),
     ("replay", "--table", "t", "--from", "beginning", "--to-topic", "u", *NOBODY): (
@@ -111,11 +111,11 @@ COMMANDS = {
             "dynactor.actors.derived",
             "dynactor.actors.derived.kafka",
             "dynactor.actors.derived.kafka.replay_progress",
-            "dynactor.api.admin.region_parameters",
-            "dynactor.api.admin.replay_messages",
-            "dynactor.api.commands.caller_scope",
+            "dynactor.api.admin_api.region_parameters",
+            "dynactor.api.admin_api.replay_messages",
+            "dynactor.api.clients.caller_scope",
             "dynactor.api.commands.replay",
-            "dynactor.api.commands.tables_address",
+            "dynactor.api.clients.tables_address",
         },
     ),
 }
@@ -205,7 +205,7 @@ def test_a_command_imports_only_from_its_allowed_folders(arguments: tuple[str, .
 @pytest.mark.parametrize("arguments", REQUESTS, ids=lambda arguments: arguments[0])
 def test_commands_that_send_requests_import_no_storage_engine(arguments: tuple[str, ...]):
     modules = loaded(*arguments)
-    assert "dynactor.api.commands.client" in modules
+    assert "dynactor.api.clients.client" in modules
     assert not packages(modules) & {"aiokafka", "prometheus_client", "rocksdict", "uvloop"}
 
 

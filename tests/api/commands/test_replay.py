@@ -18,8 +18,8 @@ from msgspec import json
 from dynactor.actors.database.database import Database
 from dynactor.actors.phases.destination_phases import DisableDestination, EnableDestination
 from dynactor.actors.table.table import Table
-from dynactor.api.admin.listener import Administered, serving_admin
 from dynactor.api.admin.replay_routes import parse_start
+from dynactor.api.admin_port.listener import Administered, serving_admin
 from dynactor.api.http.browser_access import Access
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.server import listen

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from dynactor.api.commands.client import Client, RequestFailed, open_client
-from dynactor.api.commands.reach import CannotCall
+from dynactor.api.clients.client import Client, RequestFailed, open_client
+from dynactor.api.clients.reach import CannotCall
 from dynactor.api.commands.violation_detector import (
     Convert,
     Delete,
@@ -88,7 +88,7 @@ def error(name: str) -> tuple[int, bytes]:
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynactor.api.commands.client._FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr("dynactor.api.clients.client._FIRST_PAUSE_SECONDS", 0.001)
 
 
 async def test_a_throttled_request_is_sent_again():

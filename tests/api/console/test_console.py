@@ -9,11 +9,11 @@ from contextlib import closing
 import pytest
 from multidict import CIMultiDict
 
-from dynactor.api.admin.callers import CallerRules
-from dynactor.api.admin.nodes_messages import NodesState
+from dynactor.api.admin_api.callers import CallerRules
+from dynactor.api.admin_api.nodes_messages import NodesState
 from dynactor.api.console.files import PageFiles
 from dynactor.api.console.sign_in import SESSION_SECONDS, SignIn
-from dynactor.api.http.signature import AccessKey, Signatures
+from dynactor.api.keys.signature import AccessKey, Signatures
 from tests.support.clients.clients import TARGET_PREFIX
 from tests.support.servers.console import CHANGE, TABLE, opened_page, token_of_page
 

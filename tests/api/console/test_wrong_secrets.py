@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from dynactor.api.admin.callers import CallerRules
 from dynactor.api.admin.change_rules import Refusal
+from dynactor.api.admin_api.callers import CallerRules
 from dynactor.api.console.sign_in import SignIn
 from dynactor.api.console.wrong_secrets import DELAY_SECONDS, MOST_TRIES, MOST_WAITING
 

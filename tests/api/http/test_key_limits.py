@@ -11,11 +11,11 @@ import pytest
 from anyio import fail_after
 
 from dynactor.api.access.sender import Connection
-from dynactor.api.http.access_keys import BadCredentialsFile, Limits, Profile, read_profiles
 from dynactor.api.http.key_limits import KeyLimits
 from dynactor.api.http.protocol import Protocol
-from dynactor.api.http.signature import AccessKey, Signatures, authorization
-from dynactor.api.sts.session_tokens import TOKEN_HEADER, Session, SessionTokens
+from dynactor.api.keys.access_keys import BadCredentialsFile, Limits, Profile, read_profiles
+from dynactor.api.keys.session_tokens import TOKEN_HEADER, Session, SessionTokens
+from dynactor.api.keys.signature import AccessKey, Signatures, authorization
 from dynactor.model.errors import ThrottlingException
 from tests.support.clients.clients import JSON_1_0
 from tests.support.clients.raw_http import TO_FULL_LANE, RawAnswer, RawConnection, raw_connection

@@ -13,7 +13,7 @@ from hashlib import sha256
 import pytest
 
 from dynactor.api.http.protocol import Protocol
-from dynactor.api.http.signature import AccessKey, Signatures, authorization
+from dynactor.api.keys.signature import AccessKey, Signatures, authorization
 from tests.support.clients.raw_http import TO_FULL_LANE, RawAnswer, RawConnection, raw_connection
 from tests.support.databases.fake_operations import ECHO, NO_DATABASE, Gate, echo_server
 from tests.support.environment.hanging import HANG_SECONDS

@@ -19,7 +19,7 @@ from dynactor.actors.partition.participant import Participant
 from dynactor.actors.partition.table_core import TableCore
 from dynactor.actors.partition.table_partition import TableEffects
 from dynactor.actors.table.table import Table
-from dynactor.api.admin.listener import Administered, serving_admin
+from dynactor.api.admin_port.listener import Administered, serving_admin
 from dynactor.api.http.aiohttp_lane import full_server
 from dynactor.api.http.body_memory import RequestMemory
 from dynactor.api.http.browser_access import Access

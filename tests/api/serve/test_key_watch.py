@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import structlog
 
-from dynactor.api.http.access_keys import access_keys, read_profiles
-from dynactor.api.http.signature import AccessKey, Signatures, authorization
+from dynactor.api.keys.access_keys import access_keys, read_profiles
+from dynactor.api.keys.signature import AccessKey, Signatures, authorization
 from dynactor.api.serve.key_watch import key_watch
 from dynactor.model.errors import UnrecognizedClientException
 

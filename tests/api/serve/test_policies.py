@@ -10,12 +10,12 @@ import structlog
 
 from dynactor.api.access.identities import Identities, IdentityRegistry
 from dynactor.api.access.policy_files import BadPolicyFile, read_identities
-from dynactor.api.http.access_keys import access_keys, read_profiles
-from dynactor.api.http.signature import Signatures
-from dynactor.api.serve.configuration_error import ConfigurationError
+from dynactor.api.keys.access_keys import access_keys, read_profiles
+from dynactor.api.keys.session_tokens import SessionTokens
+from dynactor.api.keys.signature import Signatures
+from dynactor.api.options.configuration_error import ConfigurationError
+from dynactor.api.options.options import ServeOptions
 from dynactor.api.serve.key_watch import key_watch
-from dynactor.api.serve.options import ServeOptions
-from dynactor.api.sts.session_tokens import SessionTokens
 from tests.support.access.deciding import ALLOWED, decision
 
 KEYS = (

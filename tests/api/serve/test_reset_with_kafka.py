@@ -12,7 +12,7 @@ from dynactor.actors.database.database import Database
 from dynactor.actors.derived.kafka.relay_settings import Delivery
 from dynactor.actors.phases.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import SystemClock
-from dynactor.api.serve.database_host import Opening, hosting_database
+from dynactor.api.hosting.database_host import Opening, hosting_database
 from dynactor.streams.kafka.broker import Broker
 from tests.support.databases.published import (
     TOPIC,

@@ -10,7 +10,7 @@ import pytest
 
 from dynactor.actors.database.database import Database
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
-from dynactor.api.serve.options import ServeOptions
+from dynactor.api.options.options import ServeOptions
 from dynactor.api.serve.running_server import running_server
 from dynactor.api.serve.seeding import SEED_TAG, DatabaseEndpoint, seed
 from tests.support.databases.databases import running_database

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dynactor.api.serve.options import ServeOptions
+from dynactor.api.options.options import ServeOptions
 from dynactor.api.serve.running_server import _http_settings
 from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.servers.server import PROJECT, running_server, serve_command

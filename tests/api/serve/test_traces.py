@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from dynactor.api.serve.configuration_error import ConfigurationError
-from dynactor.api.serve.options import ServeOptions
-from dynactor.api.serve.trace_options import TraceOptions
+from dynactor.api.options.configuration_error import ConfigurationError
+from dynactor.api.options.options import ServeOptions
+from dynactor.api.options.trace_options import TraceOptions
 from tests.support.clients.clients import WireClient
 from tests.support.servers.admin import admin_port, ask
 from tests.support.servers.otlp_receiver import otlp_receiver
@@ -29,7 +29,7 @@ RECEIVER = "http://127.0.0.1:4318"
 # Runs a server's start and stop, then lists the loaded modules.
 PROGRAM = """
 import asyncio, json, sys
-from dynactor.api.serve.options import ServeOptions
+from dynactor.api.options.options import ServeOptions
 from dynactor.api.serve.running_server import running_server
 async def main():
     async with running_server(ServeOptions(in_memory=True, port=0, admin_port=0)):

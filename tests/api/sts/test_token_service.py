@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dynactor.api.access.identities import Role
-from dynactor.api.http.signature import AccessKey
-from dynactor.api.sts.session_tokens import Session
+from dynactor.api.keys.session_tokens import Session
+from dynactor.api.keys.signature import AccessKey
 from tests.support.access.callers import ACCOUNT, DENIED, Callers, Form
 from tests.support.access.deciding import policy
 from tests.support.access.tenants import CREATE, POLICY, key

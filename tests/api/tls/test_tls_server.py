@@ -16,11 +16,11 @@ from urllib.request import urlopen
 
 import pytest
 
+from dynactor.api.http import tls_acceptor as acceptor
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.server import listen, serving
 from dynactor.api.http.settings import HttpSettings
-from dynactor.api.tls import acceptor
-from dynactor.api.tls.acceptor import accepting_tls
+from dynactor.api.http.tls_acceptor import accepting_tls
 from dynactor.api.tls.self_signed import self_signed_certificate
 from tests.api.serve.test_service import hangups
 from tests.support.clients.raw_http import TO_FULL_LANE, RawConnection, raw_connection, request

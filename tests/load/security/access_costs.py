@@ -17,9 +17,9 @@ from dynactor.api.access.access_control import AccessControl
 from dynactor.api.access.identities import Identities, IdentityRegistry
 from dynactor.api.access.sender import Client
 from dynactor.api.http.protocol import Request
+from dynactor.api.keys.session_tokens import SessionTokens
 from dynactor.api.registry import OPERATIONS
 from dynactor.api.requests.operation import Call
-from dynactor.api.sts.session_tokens import SessionTokens
 from dynactor.model.access.decision import Grants
 from dynactor.model.access.principal import user
 from tests.support.access.callers import ACCOUNT, Callers

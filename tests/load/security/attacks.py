@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
-from dynactor.api.http.signature import AccessKey, authorization
+from dynactor.api.keys.signature import AccessKey, authorization
 from tests.load.servers import Server, dynactor, resident_megabytes
 from tests.support.clients.wire import Connection, encode
 from tests.support.servers.certificates import trusting

@@ -24,7 +24,9 @@ from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
 from dynactor.actors.phases.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import SystemClock
+from dynactor.api.hosting.database_host import Opening
 from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
+from dynactor.api.keys.session_tokens import SessionTokens
 from dynactor.api.nodes.changes import Changes
 from dynactor.api.nodes.home_link import AnswerLost, HomeLink, NotSent
 from dynactor.api.nodes.membership import Membership
@@ -32,8 +34,6 @@ from dynactor.api.nodes.node import Node, running_node
 from dynactor.api.nodes.share_keeper import OpenShare
 from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
 from dynactor.api.serve import running_node as assembly
-from dynactor.api.serve.database_host import Opening
-from dynactor.api.sts.session_tokens import SessionTokens
 from dynactor.storage.postgresql.members import PostgresqlMembers, open_members
 from dynactor.storage.store import StoreError
 from tests.simulation.nodes.fake_connections import Network

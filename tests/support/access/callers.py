@@ -14,9 +14,9 @@ from dynactor.api.access.access_explanation import RESPONSE_HEADER
 from dynactor.api.access.identities import Identities, IdentityRegistry, Role
 from dynactor.api.access.sender import NO_CLIENT, Client
 from dynactor.api.http.protocol import Answer, Protocol, Request
-from dynactor.api.http.signature import AccessKey, Signatures, authorization
+from dynactor.api.keys.session_tokens import TOKEN_HEADER, SessionTokens
+from dynactor.api.keys.signature import AccessKey, Signatures, authorization
 from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
-from dynactor.api.sts.session_tokens import TOKEN_HEADER, SessionTokens
 from dynactor.api.sts.token_service import TokenService
 from dynactor.model.access.decision import Grants
 from dynactor.model.access.policy import Policy

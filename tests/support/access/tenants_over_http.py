@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from dynactor.api.http.signature import AccessKey, authorization
+from dynactor.api.keys.signature import AccessKey, authorization
 from tests.support.access.callers import DENIED, Reply
 from tests.support.access.tenants import (
     CREATE,

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from dynactor.actors.database.database import Database
-from dynactor.api.commands.client import RequestFailed
+from dynactor.api.clients.client import RequestFailed
 from tests.support.servers.in_process import InProcessClient
 
 _STREAMS = frozenset({"DescribeStream", "GetRecords", "GetShardIterator"})

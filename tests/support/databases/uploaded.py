@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from dynactor.api.admin.listener import Administered, serving_admin
-from dynactor.api.commands.admin_client import AdminClient
+from dynactor.api.admin_port.listener import Administered, serving_admin
+from dynactor.api.clients.admin_client import AdminClient
 from dynactor.api.commands.transfers.bulk_door import BulkDoor
 from dynactor.api.http.browser_access import Access
 from dynactor.api.http.protocol import Protocol

@@ -17,11 +17,11 @@ from typing import Any, Final
 from cyclopts.argument import Argument
 
 from dynactor.api.command_line import app
-from dynactor.api.serve.admin_options import AdminOptions
-from dynactor.api.serve.kafka_options import KafkaOptions
-from dynactor.api.serve.node_options import NodeOptions
-from dynactor.api.serve.options import ServeOptions
-from dynactor.api.serve.trace_options import TraceOptions
+from dynactor.api.options.admin_options import AdminOptions
+from dynactor.api.options.kafka_options import KafkaOptions
+from dynactor.api.options.node_options import NodeOptions
+from dynactor.api.options.options import ServeOptions
+from dynactor.api.options.trace_options import TraceOptions
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "CONFIGURATION.md"
 

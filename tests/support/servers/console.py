@@ -10,12 +10,12 @@ from typing import Any
 
 import aiohttp
 
-from dynactor.api.admin.callers import CallerRules
-from dynactor.api.admin.listener import Administered, serving_admin
+from dynactor.api.admin_api.callers import CallerRules
+from dynactor.api.admin_port.listener import Administered, serving_admin
 from dynactor.api.http.browser_access import Access
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.server import listen
-from dynactor.api.http.signature import Signatures
+from dynactor.api.keys.signature import Signatures
 from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
 from tests.support.clients.clients import TARGET_PREFIX
 from tests.support.databases.databases import running_database

@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Struct
 
 import dynactor.api.command_line as entry
+from dynactor.api.hosting.open_postgresql import open_postgresql
 from dynactor.api.serve import running_server
-from dynactor.api.serve.open_postgresql import open_postgresql
 from dynactor.storage.rocks.options import RocksOptions
 from dynactor.storage.rocks.store import open_rocks
 from dynactor.storage.store import Store

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dynactor.api.commands.client import RequestFailed
-from dynactor.api.commands.reach import CannotCall
+from dynactor.api.clients.client import RequestFailed
+from dynactor.api.clients.reach import CannotCall
 from dynactor.api.commands.transfers.batch_writer import BatchWriter
 from dynactor.api.commands.transfers.patient_endpoint import PatientEndpoint
 from tests.support.clients.database_endpoint import no_pause

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynactor.api.commands.client import RequestFailed
+from dynactor.api.clients.client import RequestFailed
 from dynactor.api.commands.transfers import export_run, import_command
 from dynactor.api.commands.transfers.anonymizer import AnonymizeOptions
 from dynactor.api.commands.transfers.export_command import ExportOptions, export_table

@@ -1,0 +1,1 @@
+"""Advice on a table: facts from a running server, findings, and their report."""

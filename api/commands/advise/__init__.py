@@ -1,1 +1,0 @@
-"""The command ``dynactor advise``: it gathers facts about a table and prints findings."""

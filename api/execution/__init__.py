@@ -1,0 +1,1 @@
+"""The shared execution of operations: pages, transactions and PartiQL statements."""

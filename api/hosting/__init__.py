@@ -1,0 +1,1 @@
+"""Opens the stores and the databases of a server, and reopens them."""

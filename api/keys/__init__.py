@@ -1,0 +1,1 @@
+"""Access keys, AWS signatures and session tokens: who sent a request."""
