@@ -78,6 +78,7 @@ BATCH_STATEMENTS: Final = 25  # <=
 
 # Tables and indexes.
 TABLE_NAME_CHARACTERS: Final = (3, 255)  # both included
+NAME_CHARACTER: Final = "[a-zA-Z0-9_.-]"
 TABLE_KEY_ATTRIBUTES: Final = 2  # <= (seen on the service; the service model sets no maximum)
 LOCAL_INDEXES: Final = 5  # <= (S6)
 GLOBAL_INDEXES: Final = 20  # <= (S162)

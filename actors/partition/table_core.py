@@ -34,10 +34,10 @@ from dynactor.model.errors import (
 )
 from dynactor.model.keys import key as keys
 from dynactor.model.limits import INDEX_ENTRY_OVERHEAD_BYTES, ITEM_SIZE_BYTES
-from dynactor.model.tables.time_to_live import ExpiryReader, expire
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.model.values import item as items
 from dynactor.model.writes.change import Change, restoration
+from dynactor.model.writes.expiry import ExpiryReader, expire
 from dynactor.model.writes.transaction import Action
 from dynactor.model.writes.write import Delete, Put, decide
 from dynactor.storage import codec, key_layout

@@ -16,10 +16,9 @@ from dynactor.api.answers.table_description import (
     wire_time,
 )
 from dynactor.api.requests.resource_arn import invalid
-from dynactor.api.requests.shapes import NAME_CHARACTER
 from dynactor.model.definitions.table import GlobalIndex, TableDefinition, Throughput
 from dynactor.model.errors import BackupNotFoundException
-from dynactor.model.limits import TABLE_NAME_CHARACTERS
+from dynactor.model.limits import NAME_CHARACTER, TABLE_NAME_CHARACTERS
 from dynactor.model.tables.table_backup import TableBackup, TableBackupId
 
 _FEWEST, _MOST = TABLE_NAME_CHARACTERS

@@ -11,14 +11,13 @@ from msgspec import Struct, to_builtins
 from dynactor.actors.database.database import Database
 from dynactor.api.answers.table_description import table_arn, wire_time
 from dynactor.api.requests.foreign_arns import check_account
-from dynactor.api.requests.shapes import NAME_CHARACTER
 from dynactor.model.errors import (
     ExportNotFoundException,
     ImportNotFoundException,
     ResourceNotFoundException,
     ValidationException,
 )
-from dynactor.model.limits import TABLE_NAME_CHARACTERS
+from dynactor.model.limits import NAME_CHARACTER, TABLE_NAME_CHARACTERS
 from dynactor.model.transfers.bulk_operation import BulkOperation
 from dynactor.model.transfers.table_export import TableExport
 from dynactor.model.transfers.table_import import TableImport

@@ -1,1 +1,1 @@
-"""The commands that are clients of a running server, and their two HTTP clients."""
+"""The commands that use a running server."""

@@ -33,6 +33,7 @@ from dynactor.model.limits import (
     LIST_EXPORTS_PAGE,
     LIST_IMPORTS,
     LIST_TABLES_PAGE,
+    NAME_CHARACTER,
     RECOVERY_DAYS,
     SCAN_TOTAL_SEGMENTS,
     TABLE_NAME_CHARACTERS,
@@ -42,7 +43,6 @@ from dynactor.model.limits import (
 )
 from dynactor.model.values.json_types import INTEGER_MOST, LONG_MOST
 
-NAME_CHARACTER: Final = "[a-zA-Z0-9_.-]"
 NAME_PATTERN: Final = NAME_CHARACTER + "+"
 _FEWEST, _MOST = TABLE_NAME_CHARACTERS
 _ARN_CHARACTERS: Final = 1024

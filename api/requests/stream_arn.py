@@ -6,9 +6,8 @@ import re
 from typing import Final
 
 from dynactor.actors.database.database import Database
-from dynactor.api.requests.shapes import NAME_CHARACTER
 from dynactor.model.errors import ResourceNotFoundException, ValidationException
-from dynactor.model.limits import TABLE_NAME_CHARACTERS
+from dynactor.model.limits import NAME_CHARACTER, TABLE_NAME_CHARACTERS
 from dynactor.streams.shard import Shard, Stream
 
 _FEWEST, _MOST = TABLE_NAME_CHARACTERS

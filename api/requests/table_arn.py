@@ -6,9 +6,8 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from dynactor.api.requests.shapes import NAME_CHARACTER
 from dynactor.model.errors import ValidationException
-from dynactor.model.limits import TABLE_NAME_CHARACTERS
+from dynactor.model.limits import NAME_CHARACTER, TABLE_NAME_CHARACTERS
 
 NO_ARN: Final = "ARNs must start with 'arn:'"
 

@@ -1,1 +1,1 @@
-"""Keys and positions: their bytes, rules and ranges, and points to divide a range."""
+"""Keys and positions: their schema, their bytes, and the fast path of typical keys."""

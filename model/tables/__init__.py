@@ -1,1 +1,1 @@
-"""Tables: definitions, and the rules of everything that clients may change in them."""
+"""Rules for the definitions of tables and their indexes, and for changes of them."""

@@ -1,1 +1,1 @@
-"""The machine below the store: its memory, its disk space, and the limits and modes of files."""
+"""The machine below the store: its memory, and the limits and modes of files."""

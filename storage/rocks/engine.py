@@ -18,9 +18,9 @@ from dynactor.storage.data_directory import (
     sync_directory,
     sync_unlinked_files,
 )
+from dynactor.storage.disk_space import DiskSpace, disk_bytes
 from dynactor.storage.durable_watermark import DurableMark
 from dynactor.storage.log_files import cut_after, logged_bytes
-from dynactor.storage.machine.disk_space import DiskSpace, disk_bytes
 from dynactor.storage.rocks.errors import translate
 from dynactor.storage.rocks.options import RocksOptions, engine_options
 from dynactor.storage.store import CannotOpen, Closed, Damaged, StoreError

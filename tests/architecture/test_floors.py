@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
+from tests.architecture.imports import imported_modules, imported_names, nodes
 from tests.architecture.sources import FLOORS, PROJECT, SOURCES, text_of, tree
 
 # The only modules that model/ may import: none of them waits, does I/O, or is random.
@@ -38,36 +38,6 @@ BUILT_INS_OUTSIDE_OF_MODEL = frozenset({"open", "input", "print", "breakpoint", 
 MODEL = [name for name in SOURCES if name.startswith("dynactor.model")]
 RANDOM = frozenset({"os.urandom", "random.SystemRandom", "uuid.uuid1", "uuid.uuid4"})
 UNOWNED_TASKS = frozenset({"create_task", "ensure_future", "run_coroutine_threadsafe"})
-
-
-@cache
-def nodes(name: str) -> tuple[ast.AST, ...]:
-    """All nodes of a module's tree, at all depths."""
-    return tuple(ast.walk(tree(name)))
-
-
-@cache
-def imported_names(name: str) -> tuple[str, ...]:
-    """Every name a module imports, as ``package.module`` or ``package.module.name``."""
-    found: list[str] = []
-    for node in nodes(name):
-        if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are absolute"
-            found += [f"{node.module}.{alias.name}" for alias in node.names]
-    return tuple(found)
-
-
-@cache
-def imported_modules(name: str) -> frozenset[str]:
-    """The modules of the product that a module imports."""
-    found = set()
-    for imported in imported_names(name):
-        module = imported if imported in SOURCES else imported.rpartition(".")[0]
-        if module in SOURCES:
-            found.add(module)
-    return frozenset(found)
 
 
 def imports_package(name: str, package: str) -> bool:

@@ -1,4 +1,4 @@
-"""Folders have few enough files for an overview, and a docstring about their content."""
+"""Folders have a docstring about their content, and a name that describes it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,6 @@ from pathlib import Path
 
 from tests.architecture.sources import FLOORS, PROJECT, tree_of
 
-MOST_FILES = 25
-FEWEST_FILES = 3
-# One file per operation of the API, found by the operation's name.
-LARGE_ROOMS = {"api/operations"}
 # Names that do not describe the content.
 EMPTY_NAMES = {"util", "utils", "common", "helpers", "core", "base", "misc"}
 
@@ -23,21 +19,6 @@ def rooms(*trees: str) -> list[str]:
             for path in (PROJECT / tree).rglob("*.py")
         }
     )
-
-
-def files_in(room: str) -> list[Path]:
-    return [path for path in (PROJECT / room).glob("*.py") if path.name != "__init__.py"]
-
-
-def test_a_folder_does_not_have_too_many_files():
-    large = {room for room in rooms(*FLOORS, "tests") if len(files_in(room)) > MOST_FILES}
-    assert large <= LARGE_ROOMS
-
-
-def test_a_folder_has_enough_files():
-    # A floor holds folders, and may have no files of its own.
-    below = [room for room in rooms(*FLOORS) if room not in FLOORS]
-    assert [room for room in below if len(files_in(room)) < FEWEST_FILES] == []
 
 
 def test_a_folder_describes_its_content():

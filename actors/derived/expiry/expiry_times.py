@@ -11,9 +11,9 @@ from typing import NamedTuple
 from dynactor.actors.followers.sink import Contract, Delivery, Gap, Order, RowSink
 from dynactor.model.keys import key as keys
 from dynactor.model.keys.key import KeySchema
-from dynactor.model.tables.time_to_live import ExpiryReader, expires_at_us
 from dynactor.model.values.item import Item
 from dynactor.model.values.stored_item import StoredItem
+from dynactor.model.writes.expiry import ExpiryReader, expires_at_us
 from dynactor.storage import key_layout
 
 

@@ -25,8 +25,8 @@ from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.actors.runtime.replies import PartitionMoved
 from dynactor.model.errors import InternalServerError, ResourceNotFoundException
-from dynactor.model.tables.time_to_live import PAST_US
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
+from dynactor.model.writes.expiry import PAST_US
 from dynactor.storage import key_layout
 from dynactor.storage.store import Row, Store, StoreError
 

@@ -38,7 +38,7 @@ from dynactor.api.commands.transfers.table_address import (
 from dynactor.api.commands.transfers.table_reader import TableReader, canonical
 from dynactor.api.commands.transfers.terminal_progress import TerminalProgress
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
-from dynactor.model.tables.time_to_live import is_expired
+from dynactor.model.writes.expiry import is_expired
 
 DONE: Final = 0
 DIFFERENT: Final = 1

@@ -10,18 +10,10 @@ from dynactor.model.definitions.table import TableDefinition, TimeToLive, TimeTo
 from dynactor.model.errors import ValidationException
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.limits import TIME_TO_LIVE_PAST_SECONDS
-from dynactor.model.tables.time_to_live import (
-    Expiry,
-    ExpiryReader,
-    TimeToLiveChange,
-    changed,
-    expire,
-    expires_at_us,
-    is_expired,
-    shown_status,
-)
+from dynactor.model.tables.time_to_live import TimeToLiveChange, changed, shown_status
 from dynactor.model.values.item import Item
 from dynactor.model.values.stored_item import StoredItem
+from dynactor.model.writes.expiry import Expiry, ExpiryReader, expire, expires_at_us, is_expired
 
 NOW = 1_571_827_560.0
 HOUR = 3600.0

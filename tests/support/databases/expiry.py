@@ -13,7 +13,8 @@ from dynactor.actors.followers.follower import Follower
 from dynactor.actors.followers.scan import TableScan
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import TableDefinition, TimeToLiveStatus
-from dynactor.model.tables.time_to_live import ExpiryReader, TimeToLiveChange, expires_at_us
+from dynactor.model.tables.time_to_live import TimeToLiveChange
+from dynactor.model.writes.expiry import ExpiryReader, expires_at_us
 from dynactor.storage import codec, key_layout
 from dynactor.storage.store import Row, Store
 from tests.support.environment.hanging import HANG_SECONDS

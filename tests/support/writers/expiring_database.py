@@ -16,8 +16,8 @@ from dynactor.actors.table.table import Table
 from dynactor.model.definitions.index import IndexDefinition
 from dynactor.model.key_conditions import key_range
 from dynactor.model.reads.page import PageRules
-from dynactor.model.tables.time_to_live import is_expired
 from dynactor.model.values import item as items
+from dynactor.model.writes.expiry import is_expired
 from dynactor.storage import key_layout
 from dynactor.storage.store import Store
 from tests.support.clients.wire import Connection, ConnectionLost
