@@ -10,7 +10,7 @@ wait, retry, commit and store checkpoints for it.
   lost.
 - ``Follower`` feeds the changes of one log to a sink. ``LogFollowers`` runs a follower for each
   log of a table. Followers that keep up wake together, right after a sync
-  (``coalesced_wakeups.py``), so that the next sync can include their commits.
+  (``actors/feeds/coalesced_wakeups.py``), so that the next sync can include their commits.
 - ``RoundFollower`` feeds the changes of all logs together, in rounds, to a system outside of the
   server. A ``RoundSink`` (``round_sink.py``) makes messages and a ``RoundSender`` delivers them and
   retries. A round has records of the open logs in turn (``rounds.py``), or items of a
@@ -28,8 +28,8 @@ Rules:
 
 - A sink with rows of its own is a function from an item to a row. The scan puts that row, and the
   follower compares the rows of both images. So the first fill and later changes cannot disagree.
-- A sink stays in the folder of its subject (``expiry/``, ``indexes/``), beside the code that reads
-  what it derives.
+- A sink stays in the folder of its subject (``actors/derived/expiry/``, ``actors/indexes/``),
+  beside the code that reads what it derives.
 - A sink's ``contract`` states the order that the sink needs, how often a change takes effect
   (``Delivery``), and the meaning of a gap. It limits the bytes of log that are kept for the sink.
   Beyond these bytes, a sink that may miss changes (``Gap.MISSING``) no longer delays trimming, a

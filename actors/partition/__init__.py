@@ -8,8 +8,8 @@ writes of the batch must not see a throttled write.
 - The core of a table is ``table_core.py``, with ``item_locks.py`` and ``transaction_parts.py``. It
   caches the sizes of the item collections that it wrote last, as long as only its own batches
   change the head. The core of a global index is in ``index_partition.py``.
-- The effects of a table's partition are ``charges.py`` (units taken and returned), the change
-  feed, and ``participant.py`` (rounds of transactions). ``table_partition.py`` assembles them.
-- The partition map (``partition_map.py``) is ordered by position: hash, partition key, sort key.
-  Query and Scan cross partitions in that order. Scan segments divide the hash space.
+- The effects of a table's partition are ``charges.py`` (units taken and returned), the change feed,
+  and ``participant.py`` (rounds of transactions). ``table_partition.py`` assembles them.
+- The partition map (``storage/partition_map.py``) is ordered by position: hash, partition key, sort
+  key. Query and Scan cross partitions in that order. Scan segments divide the hash space.
 """

@@ -20,10 +20,11 @@ Memory and fairness:
   connections that have waited longest are aborted.
 
 Access: the server listens on loopback. Another address needs access keys or ``--allow-open``. With
-keys, ``signature.py`` verifies each request before its body is decompressed or decoded, and the
-head of a large request before its body is read. On loopback the Host header must be an IP address,
-localhost or a configured name, so a web page can't reach the server through DNS rebinding. Web
-pages of other origins can read answers only if the origin is configured (``browser_access.py``).
+keys, ``api/keys/signature.py`` verifies each request before its body is decompressed or decoded,
+and the head of a large request before its body is read. On loopback the Host header must be an IP
+address, localhost or a configured name, so a web page can't reach the server through DNS rebinding.
+Web pages of other origins can read answers only if the origin is configured
+(``browser_access.py``).
 
 A request only adds its latency to a histogram or its error to a count (``request_figures.py``).
 ``request_log.py`` writes its log line, for errors at most 20 a second.

@@ -201,9 +201,13 @@ class Membership:
             self.has_wrong_clock = is_wrong
             shown = round(ahead_seconds, 3)
             if is_wrong:
-                _log.warning("clock_wrong", ahead_seconds=shown, advice="synchronize it with NTP")
+                _log.warning(
+                    "clock_deviation_noticed",
+                    ahead_seconds=shown,
+                    advice="synchronize it with NTP",
+                )
             else:
-                _log.info("clock_right", ahead_seconds=shown)
+                _log.info("clock_deviation_ended", ahead_seconds=shown)
 
     async def load_claims(self) -> None:
         """Read the claims.

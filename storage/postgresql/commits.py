@@ -309,7 +309,7 @@ class Commits:
                 connection.remove_log_listener(hear)
         if warnings:
             # The wait for the standby was canceled, so the standby may lack the commit.
-            _log.warning("standby_not_waited_for", reason=warnings[0])
+            _log.warning("standby_wait_canceled", reason=warnings[0])
             raise Unknown("PostgreSQL has not waited for its standby")
         return said
 

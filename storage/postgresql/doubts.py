@@ -50,7 +50,7 @@ class Doubts:
         if sessions:
             self._doubts.append(_Doubt(call, sessions))
             self._began.set()
-            _log.warning("commit_in_doubt", sessions=sorted(sessions), doubts=len(self))
+            _log.warning("commit_doubt_noticed", sessions=sorted(sessions), doubts=len(self))
 
     def note_written(self, call: CommitCall) -> None:
         """End the doubts about commits that compare a head that this later commit has changed."""

@@ -1,9 +1,9 @@
 """Folders form a tree of floors, as files do: no two folders import each other, in any circle.
 
-What counts: a folder is the literal folder of a file, at any depth. The files that lie directly in
-a folder with subfolders are a room of their own. Imports inside functions and under TYPE_CHECKING
-count, too, because a reader meets both rooms all the same. A house, the folder right below a floor
-with everything in it, is counted as one room a second time, so that subfolders can't hide a circle.
+A folder is the literal folder of a file, at any depth. The files that lie directly in a folder
+with subfolders are a room of their own. Imports inside functions and under TYPE_CHECKING count,
+because a reader needs both rooms anyway. A house is the folder right below a floor, with all its
+subfolders. Houses are checked separately, so that subfolders can't hide a circle.
 """
 
 from __future__ import annotations

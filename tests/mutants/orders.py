@@ -1015,7 +1015,7 @@ ORDERS: Final = (
     Fault(
         "the leader takes tables of a node that may still write them",
         "api/nodes/spreading.py",
-        "if await store.fence(epoch, only_ended=not is_out):",
+        "if await self._store.fence(epoch, only_ended=not is_out):",
         "if True:",
         "tests/api/nodes/test_homes.py",
         ["test_a_suspended_home_writes_nothing_after_its_tables_have_another_home"],

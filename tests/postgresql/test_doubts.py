@@ -12,6 +12,7 @@ from dynactor.storage.postgresql.doubts import Doubts
 from dynactor.storage.postgresql.store import OwnedStore, open_postgresql
 from dynactor.storage.store import Group, Unknown
 from tests.postgresql.sessions import Session, sessions
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.servers.postgresql import Postgresql
 
 HEAD, OTHER = b"\x02a", b"\x02b"
@@ -87,7 +88,7 @@ async def test_a_doubt_ends_when_postgresql_has_ended_the_sessions_that_may_writ
         await lose_a_commit(store, blocking)
         assert store.is_in_doubt
         assert store.figures().commits_in_doubt == 1
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_SECONDS):
             while store.is_in_doubt:
                 await anyio.sleep(0.01)
         # The lost commit would have waited for the other session, and is not written now.

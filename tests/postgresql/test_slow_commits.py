@@ -13,11 +13,12 @@ import pytest
 from dynactor.storage.postgresql.store import OwnedStore, open_postgresql, open_share
 from dynactor.storage.store import Group
 from tests.postgresql.sessions import Session, sessions
+from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.servers.postgresql import Postgresql, running_postgresql
 
 HEAD, OTHER = b"\x02a", b"\x02b"
 # The longest time for what must not wait for a slow commit, which takes longer than that.
-SECONDS = 25
+
 WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' ORDER BY backend_start"
 
 
@@ -52,7 +53,7 @@ async def test_a_node_joins_and_is_fenced_during_a_commit_that_does_not_end(
         await lock_head(blocking)
         slow = asyncio.create_task(write(leader, HEAD, b"1", b"2"))
         await blocking.wait_blocking()
-        with anyio.fail_after(SECONDS):
+        with anyio.fail_after(HANG_SECONDS):
             async with open_share(url, taken_over=ignore_loss) as share:
                 await write(share, OTHER, None, b"1")
                 await blocking.wait_blocking()
@@ -121,7 +122,7 @@ async def test_a_node_that_joins_ends_no_commit_that_waits_for_the_standby(
             number = await asyncio.to_thread(wait_session, own_postgresql)
             joining = asyncio.create_task(join())
             shown = ""
-            with anyio.fail_after(SECONDS):
+            with anyio.fail_after(HANG_SECONDS):
                 while shown.count("slow_commits_ended") < 2:
                     await anyio.sleep(0.1)
                     shown += capsys.readouterr().out

@@ -181,7 +181,7 @@ async def test_a_backup_is_not_deleted_during_a_restore_from_it() -> None:
             store.is_holding = True
             await begin_restore(database, backup)
             assert isinstance(await refused(begin_restore(database, backup)), TableInUseException)
-            # As on AWS, a table is not there for backups while it is CREATING.
+            # A table is not there for backups while it is CREATING, as on AWS.
             early = await refused(database.create_table_backup("Restored", "nightly"))
             assert isinstance(early, TableNotFoundException)
             deletion = database.delete_table_backup(backup.backup_id, ARN)
