@@ -14,12 +14,8 @@ from graphlib import CycleError, TopologicalSorter
 import pytest
 
 from tests.architecture.imports import imported_modules
-from tests.architecture.sources import PROJECT, SOURCES
-
-
-def folder_of(module: str) -> str:
-    """The folder of a module, such as ``api/admin/metrics``."""
-    return SOURCES[module].parent.relative_to(PROJECT).as_posix()
+from tests.architecture.overview import folder_of
+from tests.architecture.sources import SOURCES
 
 
 def house_of(module: str) -> str:
