@@ -41,9 +41,9 @@ class KeywordParser(OperandParser):
                     self.brackets(_NO_ROW)
                 return syntax.Sequence((row,), token, is_bag=True)
             case "extract" | "date_add" | "date_diff":
-                symbol = syntax.Symbol(self.tokens[self.at + 1])
+                first = self.at + 1
                 self.brackets()
-                return syntax.Call(token.text, (symbol,), token)
+                return syntax.Call(token.text, (syntax.Symbol(self.tokens[first]),), token)
             case "substring" | "trim":
                 self.brackets()
                 return syntax.Call(token.text, (), token)
