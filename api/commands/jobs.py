@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from typing import Final, NoReturn, TypeVar
+from urllib.parse import quote
 
 from cyclopts import App
 
@@ -52,7 +53,7 @@ def cancel(job: str, /, *, server: TablesAddress | None = None) -> None:
     job
         The id of the job, which is also the end of its ARN.
     """
-    job_id = job.rpartition("/")[2]
+    job_id = quote(job.rpartition("/")[2], safe="")
     sys.stdout.write(_line(_ask(server, "DELETE", f"{JOBS_PATH}/{job_id}", JobAnswer)))
 
 

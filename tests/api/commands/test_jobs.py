@@ -23,3 +23,4 @@ def test_a_job_is_listed_and_canceled():
         assert run_command("jobs", "list", *admin).stdout == ""
         assert run_command("jobs", "list", "--all", *admin).stdout == canceled.stdout
         assert_gives_up(run_command("jobs", "cancel", "1", *admin), "There is no job 1")
+        assert_gives_up(run_command("jobs", "cancel", "é ?1", *admin), "There is no job é ?1")
