@@ -2,7 +2,7 @@
 
 Requests find their table in ``database.py`` and go directly to it. Creating, changing and deleting
 a table goes through the database's actor (``database_actor.py``), one message after another. Parts
-that only this actor calls do the work: the files
-of ``phases``, ``backups``, ``restores`` and ``transfers``. Reads of
-the control plane use ``control_plane.py``, which bypasses the mailbox and returns frozen values.
+that only this actor calls do the work: those in ``actors/phases/``, ``actors/backups/``,
+``actors/restores/`` and ``actors/transfers/``. Reads of the control plane use ``control_plane.py``,
+which bypasses the mailbox and returns frozen values.
 """

@@ -1,1 +1,1 @@
-"""Effects of changes that are derived in the background: deletions of expired items, topics."""
+"""Time to live and Kafka: work in the background that follows the changes of tables."""

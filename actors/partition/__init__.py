@@ -1,4 +1,4 @@
-"""Partitions: the loop that owns a range of rows, its cores and effects, and their change feeds.
+"""Partitions: the loop that owns a range of rows, its cores and their effects.
 
 One loop (``partition.py``) serves tables and global indexes: it takes a batch from the mailbox,
 loads rows, commits and replies. A core decides: its decision is a value, and ``apply`` adds the

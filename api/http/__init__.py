@@ -1,4 +1,4 @@
-"""HTTP and the JSON 1.0 protocol: connections, messages, compression, signatures, access.
+"""HTTP and the JSON 1.0 protocol: connections, messages, compression, browser access.
 
 SDKs send plain POST requests of known length. The fast lane (``fast_lane.py``) reads and answers
 them directly. Any other HTTP goes to the full lane, which is aiohttp (``aiohttp_lane.py``) behind

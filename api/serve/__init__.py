@@ -1,4 +1,4 @@
-"""Configuration and start of ``dynactor serve``: options, logs, the interpreter's settings.
+"""Start and stop of ``dynactor serve``: logs, watched files, the interpreter's settings.
 
 After SIGTERM, the server accepts no connections, finishes requests, drains mailboxes, syncs and
 closes. A server that ends without a signal logs an error, and its exit code is 1.

@@ -1,1 +1,1 @@
-"""Buckets of objects outside the store, for exports and imports: directories."""
+"""Buckets of objects outside the store, for exports and imports: directories and S3."""
