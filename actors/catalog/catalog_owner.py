@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from itertools import count
@@ -30,6 +31,9 @@ class CatalogOwner:
 
     Invariant: ``head`` is the catalog's head of the last commit that is known to be durable.
 
+    Tables that are opened at the same time may commit at the same time. Their commits follow one
+    another, because each compares the count of the one before.
+
     ``is_in_doubt`` is set by a commit whose outcome is unknown.
     """
 
@@ -41,6 +45,7 @@ class CatalogOwner:
         self._writer_bytes: bytes | None = None
         self._head_bytes: bytes | None = None
         self._records: dict[str, bytes] = {}
+        self._turn = asyncio.Lock()
         # The locked heads of a table; None while none are locked.
         self._locked: Locked | None = None
 
@@ -216,31 +221,32 @@ class CatalogOwner:
         head: CatalogHead | None = None,
         raises_version: bool = True,
     ) -> None:
-        count = int.from_bytes(self._writer_bytes or b"", "big") + 1
-        writer_bytes = count.to_bytes(_COUNT_BYTES, "big")
-        own = Group(
-            key_layout.catalog_writer(self._node),
-            self._writer_bytes,
-            writer_bytes,
-            puts,
-            deletes,
-            range_deletes,
-            raises=[key_layout.CATALOG_VERSION] if raises_version else (),
-            discards=discards,
-        )
-        head_bytes = self._head_bytes
-        if head is not None and head != self.head:
-            assert head.next_table_id >= self.head.next_table_id, "a number is assigned once"
-            assert head.next_partition_number >= self.head.next_partition_number
-            head_bytes = catalog.encode_head(head)
-            groups = [Group(key_layout.CATALOG_HEAD, self._head_bytes, head_bytes), *groups]
-        durable = await commit_past_stalls(self._locked or self._store, [own, *groups])
-        try:
-            await durable
-        except Unknown:
-            self.is_in_doubt = True
-            raise
-        # Set these only after the commit is durable: a store that reopens after a full disk has
-        # lost the failed commit.
-        self._writer_bytes = writer_bytes
-        self.head, self._head_bytes = head or self.head, head_bytes
+        async with self._turn:
+            count = int.from_bytes(self._writer_bytes or b"", "big") + 1
+            writer_bytes = count.to_bytes(_COUNT_BYTES, "big")
+            own = Group(
+                key_layout.catalog_writer(self._node),
+                self._writer_bytes,
+                writer_bytes,
+                puts,
+                deletes,
+                range_deletes,
+                raises=[key_layout.CATALOG_VERSION] if raises_version else (),
+                discards=discards,
+            )
+            head_bytes = self._head_bytes
+            if head is not None and head != self.head:
+                assert head.next_table_id >= self.head.next_table_id, "a number is assigned once"
+                assert head.next_partition_number >= self.head.next_partition_number
+                head_bytes = catalog.encode_head(head)
+                groups = [Group(key_layout.CATALOG_HEAD, self._head_bytes, head_bytes), *groups]
+            durable = await commit_past_stalls(self._locked or self._store, [own, *groups])
+            try:
+                await durable
+            except Unknown:
+                self.is_in_doubt = True
+                raise
+            # Set these only after the commit is durable: a store that reopens after a full disk has
+            # lost the failed commit.
+            self._writer_bytes = writer_bytes
+            self.head, self._head_bytes = head or self.head, head_bytes

@@ -9,9 +9,9 @@ is due.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import structlog
 from msgspec import structs
@@ -66,6 +66,7 @@ from dynactor.actors.restores.restore_phases import (
     RestoreTable,
     RestoreTableToTime,
 )
+from dynactor.actors.runtime.cancellation import together
 from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox, MailboxClosed, Message
 from dynactor.actors.runtime.ref import Ref
@@ -107,11 +108,15 @@ from dynactor.storage.catalog import Catalog, TableRecord
 from dynactor.storage.store import Conflict, Fenced, Row, Store, StoreError, Unknown
 from dynactor.streams.kafka.broker import Broker
 
+T = TypeVar("T")
+
 _MAILBOX_MESSAGES: Final = 1_000
 # Pause before a message that the store refused is tried again.
 _AGAIN_SECONDS: Final = 1.0
 # Maximum number of repetitions of a message because of a conflict.
 _MOST_CONFLICTS: Final = 3
+# Maximum number of tables that are opened at the same time.
+_MOST_OPENED_AT_ONCE: Final = 16
 # The answer if a sync failed or the connection was lost during a commit.
 _UNKNOWN: Final = "Whether this was changed is unknown"
 
@@ -413,15 +418,10 @@ class DatabaseActor:
         else:
             self._streams.keep_only(lambda stream: stream.table_id in own)
         known = {record.definition.name for record in here}
-        for name in self._tables.keys() - known:
-            await self._tables.pop(name).close()
-        for record in here:
-            table = self._tables.get(record.definition.name)
-            if table is not None:
-                # The table may be half deleted, or another table may have its name by now.
-                await self._restores.forget(table)
-                await table.close()
-            await self._open(record)
+        gone = self._tables.keys() - known
+        await asyncio.gather(*(self._tables.pop(name).close() for name in gone))
+        for some in _portions(here):
+            await together(map(self._reopen, some))
         self._check_destinations_later()
         if is_leader:
             await self._table_backups.resume()
@@ -429,8 +429,17 @@ class DatabaseActor:
             await self._bulk_operations.adopt(self._store.latest)
             await self._space.resume()
 
+    async def _reopen(self, record: TableRecord) -> None:
+        """Start a stored table again, if it is open."""
+        table = self._tables.get(record.definition.name)
+        if table is not None:
+            # The table may be half deleted, or another table may have its name by now.
+            await self._restores.forget(table)
+            await table.close()
+        await self._open(record)
+
     async def _open(self, record: TableRecord) -> None:
-        """Start a stored table."""
+        """Start a stored table; several are started at the same time."""
         name = record.definition.name
         table = Table(record, self._environment, is_stored=True)
         await self._replays.forget(table)
@@ -454,29 +463,37 @@ class DatabaseActor:
         claims = {name: self._homes.claim(name) for name in names}
         ended = [name for name, claim in claims.items() if claim and claim.epoch in message.ended]
         await self._homes.end(ended)
-        for name in names:
-            if name not in self._tables:
-                await self._take_one(name)
-                yield
+        for some in _portions(names):
+            # A table may have been opened since the last piece.
+            await self._take_some([name for name in some if name not in self._tables])
+            yield
 
-    async def _take_one(self, name: str) -> None:
-        if not self._homes.is_here(name):
-            self._homes.note(name)
+    async def _take_some(self, names: Sequence[str]) -> None:
+        """Open those of these tables whose home this is, all at the same time."""
+        here = [name for name in names if self._homes.is_here(name)]
+        for name in names:
+            if name not in here:
+                self._homes.note(name)
+        if not here:
             return
-        key = key_layout.table_record(name)
-        (stored,) = await self._store.latest.load([key])
-        if stored is None:
-            self._homes.opened(name)
-            return
-        record = catalog.decode_record(stored)
-        self._owner.note_record(name, stored)
+        rows = await self._store.latest.load(list(map(key_layout.table_record, here)))
+        records = []
+        for name, stored in zip(here, rows, strict=True):
+            if stored is None:
+                self._homes.opened(name)
+            else:
+                self._owner.note_record(name, stored)
+                records.append(catalog.decode_record(stored))
         try:
-            await self._streams.load_table(self._store.latest, record.definition.table_id)
-            await self._open(record)
+            await together(map(self._open_moved, records))
         except (StoreError, DynamoDBError):
-            # The table may have started in part, so start it again.
+            # A table may have started in part, so start all again.
             self._is_behind = True
             raise
+
+    async def _open_moved(self, record: TableRecord) -> None:
+        await self._streams.load_table(self._store.latest, record.definition.table_id)
+        await self._open(record)
 
     async def _move(self, message: MoveTables) -> None:
         """Give tables to another share, unless they can't move now.
@@ -505,8 +522,8 @@ class DatabaseActor:
             if guard.may_give(epoch):
                 await self._homes.reload(names)
                 await self._homes.give(list(filter(self._homes.is_here, names)), epoch)
-            for name in filter(self._homes.is_here, names):
-                await self._take_one(name)
+            # Open again what was not given.
+            await self._take_some(list(filter(self._homes.is_here, names)))
 
     async def _close(self, table: Table) -> None:
         """Close a table that is about to get another home."""
@@ -931,6 +948,12 @@ class DatabaseActor:
 async def load_catalog(store: Store, share: Share | None) -> Catalog:
     """The stored catalog, with the count of this node's commits."""
     return await catalog.load(store.latest, "" if share is None else share.node)
+
+
+def _portions(things: Sequence[T]) -> Iterator[Sequence[T]]:
+    """These in portions of as many as are opened at the same time."""
+    for start in range(0, len(things), _MOST_OPENED_AT_ONCE):
+        yield things[start : start + _MOST_OPENED_AT_ONCE]
 
 
 def _subject(table: Table, part_id: int = 0) -> Subject:

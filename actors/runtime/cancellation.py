@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import Future
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any, TypeVar
 
 import anyio
 
@@ -58,6 +58,22 @@ async def outcomes(awaited: Iterable[Awaitable[T]]) -> list[T | BaseException]:
     if futures:
         await asyncio.wait(futures)
     return list(map(_outcome, futures))
+
+
+async def together(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Run these at the same time until all have ended; then raise the first error.
+
+    An error of one does not end the others. If this is canceled, they are.
+    """
+    tasks = list(map(asyncio.ensure_future, works))
+    try:
+        found = await outcomes(tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+    for outcome in found:
+        if outcome is not None:
+            raise outcome
 
 
 def _outcome(future: Future[T]) -> T | BaseException:

@@ -21,6 +21,7 @@ from dynactor.actors.catalog.homes import (
     RecallTables,
     TakeTables,
 )
+from dynactor.actors.runtime.cancellation import together
 from dynactor.api.nodes.balance import (
     Move,
     Unevenness,
@@ -143,9 +144,11 @@ class Spreader:
     async def run(self) -> None:
         """Spread the tables until the task is canceled.
 
-        Tables without a home do not wait for moves of other tables.
+        Tables without a home do not wait for moves of other tables. Tables that were given back do
+        not wait for answers about nodes that may have ended.
         """
         async with anyio.create_task_group() as group:
+            group.start_soon(self._repeat, self._take_ended)
             group.start_soon(self._repeat, self._gather_step)
             group.start_soon(self._repeat, self._balance_step)
 
@@ -159,10 +162,9 @@ class Spreader:
             await self._changes.wait(_AGAIN_SECONDS if is_urgent else BEAT_SECONDS)
 
     async def _gather_step(self) -> bool:
-        """Take and recall tables once; return whether to look again soon."""
-        is_urgent = await self._take_ended()
+        """Take what was given back and recall tables once; return whether to look again soon."""
         await self._take_returned()
-        return await self._recall_wanted() or is_urgent
+        return await self._recall_wanted()
 
     async def _balance_step(self) -> bool:
         """Give tables away once."""
@@ -179,6 +181,7 @@ class Spreader:
         Return whether another node may have ended.
         """
         is_suspect = False
+        fenced = []
         for epoch, names in self._by_share().items():
             member = self._member(epoch)
             # A member that joined again has another share.
@@ -188,12 +191,17 @@ class Spreader:
                     continue
                 is_suspect = True
                 is_out = self._links.is_cut_off(member)
-            if await self._store.fence(epoch, only_ended=not is_out):
-                self._fenced.add(epoch)
-                await self._change(TakeTables(tuple(names), frozenset((epoch,))))
-                await self._claims_changed()
-                _log.info("share_ended", tables=len(names), share=epoch)
+            fenced.append(self._take_share(epoch, names, is_out=is_out))
+        await together(fenced)
         return is_suspect
+
+    async def _take_share(self, epoch: int, names: Sequence[str], *, is_out: bool) -> None:
+        """Take the tables of a share that has ended, or must end because its node is out."""
+        if await self._store.fence(epoch, only_ended=not is_out):
+            self._fenced.add(epoch)
+            await self._change(TakeTables(tuple(names), frozenset((epoch,))))
+            await self._claims_changed()
+            _log.info("share_ended", tables=len(names), share=epoch)
 
     def _is_suspect(self, member: Member) -> bool:
         membership = self._membership

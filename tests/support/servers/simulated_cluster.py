@@ -71,6 +71,8 @@ class FakeDatabase:
         # By table: the epoch of the database of a node that opened it last.
         self.opened: dict[str, tuple[int, int]] = {}
         self.violations: list[str] = []
+        # The time in which the database answers whether a share has ended.
+        self.fence_seconds = _MESSAGE_SECONDS
         # By name: the error of a node's clock.
         self.ahead_seconds: dict[str, float] = {}
 
@@ -298,7 +300,7 @@ class FakeStore:
         ):
             database.shares[slot] += 1
         is_fenced = database.shares[slot] != share
-        await anyio.sleep(_MESSAGE_SECONDS)
+        await anyio.sleep(database.fence_seconds)
         return is_fenced
 
 
