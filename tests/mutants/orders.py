@@ -569,13 +569,13 @@ ORDERS: Final = (
         "catalog builds on a change that was lost",
         "actors/catalog/catalog_owner.py",
         """\
-        try:
-            await durable
+            try:
+                await durable
 """,
         """\
-        self._writer_bytes = writer_bytes
-        try:
-            await durable
+            self._writer_bytes = writer_bytes
+            try:
+                await durable
 """,
         "tests/actors/catalog/test_refused_changes.py",
         [
