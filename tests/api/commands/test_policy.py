@@ -67,6 +67,33 @@ def test_decisions_have_reasons(write, capsys: pytest.CaptureFixture[str]):
     ]
 
 
+def test_actions_on_buckets_are_decided_by_prefix_and_key(
+    write, capsys: pytest.CaptureFixture[str]
+):
+    bucket = "arn:aws:s3:::exports"
+    prefix = {"StringLike": {"s3:prefix": "mine*"}}
+    statements = [
+        {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": bucket, "Condition": prefix},
+        {"Effect": "Allow", "Action": "s3:GetObject", "Resource": f"{bucket}/mine/*"},
+    ]
+    listed = {"Action": "s3:ListBucket", "Resource": bucket}
+    run(
+        *write(
+            statements,
+            {**listed, "Context": {"s3:prefix": "mine-other/"}, "Expect": "allow"},
+            {**listed, "Context": {"s3:prefix": "theirs/"}, "Expect": "deny"},
+            {**listed, "Expect": "deny"},
+            {"Action": "s3:GetObject", "Resource": f"{bucket}/mine/a", "Expect": "allow"},
+            {"Action": "s3:GetObject", "Resource": f"{bucket}/mine-other/a", "Expect": "deny"},
+            {"Action": "s3:PutObject", "Resource": f"{bucket}/mine/a", "Expect": "deny"},
+        )
+    )
+    assert (
+        f"s3:GetObject on resource: {bucket}/mine-other/a because no identity-based policy allows "
+        "the s3:GetObject action"
+    ) in capsys.readouterr().out
+
+
 def test_an_unexpected_decision_sets_the_exit_code(write, capsys: pytest.CaptureFixture[str]):
     files = write([{**POLICY, "Effect": "Allow"}], {**GET, "Context": OWN, "Expect": "allow"})
     with pytest.raises(SystemExit) as ended:
