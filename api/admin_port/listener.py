@@ -172,7 +172,12 @@ class _Admin:
             response = await self._answer(request, caller)
             await log_change(request, response.status, caller)
         except RequestPayloadError:
-            return fault(HTTPStatus.BAD_REQUEST, "The body broke off")
+            return _broken_off()
+        except ConnectionError:
+            if request.transport is not None:
+                # It is not the caller's connection that was lost.
+                raise
+            return _broken_off()
         return response
 
     async def _answer(self, request: web.BaseRequest, caller: Caller) -> web.StreamResponse:
@@ -276,6 +281,10 @@ def _console(administered: Administered) -> Console | None:
             nodes=administered.node is not None,
         ),
     )
+
+
+def _broken_off() -> web.Response:
+    return fault(HTTPStatus.BAD_REQUEST, "The body broke off")
 
 
 def _text(status: HTTPStatus, text: str) -> web.Response:

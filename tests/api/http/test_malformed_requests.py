@@ -33,6 +33,10 @@ MALFORMED = {
     "a chunk": _LINE + _CHUNKED + b"zz" + SECRET + b"\r\n\r\n",
     "a later chunk": _LINE + _CHUNKED + b"3\r\nabc\r\n" + SECRET + b"\r\n\r\n",
     "a broken body": _LINE + _BODY + b"Content-Length: 500\r\n\r\n{" + SECRET,
+    "a broken sign-in": b"POST /console/sign-in HTTP/1.1\r\nHost: localhost\r\n"
+    + _BODY
+    + b"Content-Length: 500\r\n\r\n{"
+    + SECRET,
 }
 
 
