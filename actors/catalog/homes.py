@@ -91,6 +91,10 @@ class MoveGuard(Protocol):
         """Hold back the requests to these tables; False if earlier ones do not end soon."""
         ...
 
+    def opened(self) -> None:
+        """Let the requests go on that wait for a table that was just opened."""
+        ...
+
 
 class Homes:
     """Reads and changes the claims. ``tables.elsewhere`` has the claims of other homes' tables."""

@@ -447,6 +447,9 @@ class DatabaseActor:
         await self._attach_logs(table)
         self._tables[name] = table
         self._homes.opened(name)
+        if self.move_guard is not None:
+            # Requests don't need its followers, nor the other tables.
+            self.move_guard.opened()
         await self._resume(table)
         topic = self._destinations.wanted(record.definition)
         if topic is not None:

@@ -167,3 +167,7 @@ class ShareKeeper:
     def holding(self, names: Collection[str]) -> AbstractAsyncContextManager[bool]:
         """Hold back the requests to these tables; False if earlier ones do not end soon."""
         return self.runner.holding(names, _DRAIN_SECONDS)
+
+    def opened(self) -> None:
+        """Let the requests go on that wait for a table that was just opened."""
+        self._changes.notify()

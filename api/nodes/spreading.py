@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Final, Protocol
 
 import anyio
 import structlog
+from anyio.abc import TaskGroup
 
 from dynactor.actors.catalog.homes import (
     GroupTables,
@@ -21,7 +23,6 @@ from dynactor.actors.catalog.homes import (
     RecallTables,
     TakeTables,
 )
-from dynactor.actors.runtime.cancellation import together
 from dynactor.api.nodes.balance import (
     Move,
     Unevenness,
@@ -105,6 +106,8 @@ class Spreader:
         self._together: set[frozenset[str]] = set()
         # Shares that were fenced. A member shows its new share only after its next beat.
         self._fenced: set[int] = set()
+        # The shares whose tables are being taken, and whether their nodes are out for sure.
+        self._taking: set[tuple[int, bool]] = set()
         # By name: until when a table stays at the leader, by the event loop's clock.
         self._pinned: dict[str, float] = {}
         # The requests per second of tables, at all nodes.
@@ -148,7 +151,7 @@ class Spreader:
         not wait for answers about nodes that may have ended.
         """
         async with anyio.create_task_group() as group:
-            group.start_soon(self._repeat, self._take_ended)
+            group.start_soon(self._repeat, partial(self._take_ended, group))
             group.start_soon(self._repeat, self._gather_step)
             group.start_soon(self._repeat, self._balance_step)
 
@@ -175,13 +178,12 @@ class Spreader:
 
     # -- ended nodes, and those that are cut off ------------------------------------------------
 
-    async def _take_ended(self) -> bool:
+    async def _take_ended(self, tasks: TaskGroup) -> bool:
         """Take the tables of nodes that have ended or are cut off from this one.
 
         Return whether another node may have ended.
         """
         is_suspect = False
-        fenced = []
         for epoch, names in self._by_share().items():
             member = self._member(epoch)
             # A member that joined again has another share.
@@ -191,17 +193,23 @@ class Spreader:
                     continue
                 is_suspect = True
                 is_out = self._links.is_cut_off(member)
-            fenced.append(self._take_share(epoch, names, is_out=is_out))
-        await together(fenced)
+            if (epoch, is_out) not in self._taking:
+                self._taking.add((epoch, is_out))
+                tasks.start_soon(self._take_share, epoch, names, is_out)
         return is_suspect
 
-    async def _take_share(self, epoch: int, names: Sequence[str], *, is_out: bool) -> None:
-        """Take the tables of a share that has ended, or must end because its node is out."""
-        if await self._store.fence(epoch, only_ended=not is_out):
-            self._fenced.add(epoch)
-            await self._change(TakeTables(tuple(names), frozenset((epoch,))))
-            await self._claims_changed()
-            _log.info("share_ended", tables=len(names), share=epoch)
+    async def _take_share(self, epoch: int, names: Sequence[str], is_out: bool) -> None:
+        """Take the tables of a share if it has ended, or if its node is out."""
+        try:
+            if await self._store.fence(epoch, only_ended=not is_out):
+                self._fenced.add(epoch)
+                await self._change(TakeTables(tuple(names), frozenset((epoch,))))
+                await self._claims_changed()
+                _log.info("share_ended", tables=len(names), share=epoch)
+        except (StoreError, DynamoDBError) as error:
+            _log.warning("spreading_delayed", reason=str(error))
+        finally:
+            self._taking.discard((epoch, is_out))
 
     def _is_suspect(self, member: Member) -> bool:
         membership = self._membership
@@ -369,6 +377,10 @@ class Spreader:
     def holding(self, names: Collection[str]) -> AbstractAsyncContextManager[bool]:
         """Hold back the requests to these tables; False if earlier ones do not end soon."""
         return self._runner.holding(names, _DRAIN_SECONDS)
+
+    def opened(self) -> None:
+        """Let the requests go on that wait for a table that was just opened."""
+        self._changes.notify()
 
     # -- parts ----------------------------------------------------------------------------------
 

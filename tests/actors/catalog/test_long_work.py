@@ -124,6 +124,9 @@ class Guard:
         yield self._are_idle
         self.held = []
 
+    def opened(self) -> None:
+        """No request waits."""
+
 
 @asynccontextmanager
 async def guarded(store: Store, guard: Guard) -> AsyncIterator[Database]:

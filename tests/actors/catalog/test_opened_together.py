@@ -16,7 +16,7 @@ from dynactor.model.tables.table_rules import StreamChange, TableEdit
 from dynactor.storage import key_layout
 from dynactor.storage.store import Unavailable
 from tests.support.databases.databases import put, running_database, table_definition, thread
-from tests.support.databases.homes import EPOCH, sharing
+from tests.support.databases.homes import EPOCH, OpenGuard, sharing
 from tests.support.stores.stepped_store import Gate, SteppedStore, loads_of, soon
 from tests.support.stores.store import memory_store
 
@@ -89,6 +89,34 @@ async def test_a_table_that_can_not_be_opened_does_not_keep_the_others_closed():
             first.open()
             await other.change_homes(TakeTables(NAMES))
             assert all(map(other.runs, NAMES))
+
+
+class CountingGuard(OpenGuard):
+    """A node that counts the tables that were opened."""
+
+    count = 0
+
+    def opened(self) -> None:
+        self.count += 1
+
+
+async def test_the_node_learns_of_each_table_when_it_is_open():
+    async with memory_store() as inner:
+        store = SteppedStore(inner)
+        async with sharing(inner, store) as (leader, other):
+            numbers = await make_tables(leader)
+            await leader.change_homes(MoveTables(NAMES, EPOCH))
+            other.guard_moves(guard := CountingGuard())
+            first, *_ = gates(store, numbers[:1])
+            taking = asyncio.ensure_future(other.change_homes(TakeTables(NAMES)))
+            try:
+                await soon(lambda: guard.count == len(NAMES) - 1)
+                assert not taking.done()
+                assert not other.runs(NAMES[0])
+            finally:
+                first.open()
+            await taking
+            assert guard.count == len(NAMES)
 
 
 async def test_commits_of_the_catalog_at_the_same_time_follow_one_another():

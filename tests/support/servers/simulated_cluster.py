@@ -73,6 +73,8 @@ class FakeDatabase:
         self.violations: list[str] = []
         # The time in which the database answers whether a share has ended.
         self.fence_seconds = _MESSAGE_SECONDS
+        # The time in which the followers of tables start, after the tables are open.
+        self.follow_seconds = 0.0
         # By name: the error of a node's clock.
         self.ahead_seconds: dict[str, float] = {}
 
@@ -203,6 +205,9 @@ class FakeTables:
             await self._move(message)
         else:
             self._change(message)
+            if isinstance(message, TakeTables) and self._guard is not None:
+                self._guard.opened()
+                await anyio.sleep(self.database.follow_seconds)
             await anyio.sleep(_COMMIT_SECONDS)
 
     async def _move(self, message: MoveTables) -> None:
