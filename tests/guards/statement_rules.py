@@ -61,7 +61,7 @@ STATEMENT_RULES: Final = (
     _statement("names", "cannot be an empty string", f'SELECT "" {_FROM} {WHERE}'),
     _statement(
         "types of keys",
-        "Key attribute's data type|schema type",
+        "Key attribute's data type|schema type|does not match the schema|Type mismatch for key",
         f"SELECT * {_FROM} WHERE pk = 'a' AND sk = 1",
         f"UPDATE \"{TABLE}\" SET v = 1 WHERE pk = 'a' AND sk = 1",
         f"DELETE {_FROM} WHERE pk = 'a' AND sk = 1",

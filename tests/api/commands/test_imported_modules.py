@@ -26,11 +26,17 @@ PARSER = {"attr", "attrs", "cyclopts", "docstring_parser", "typing_extensions"}
 CLIENT = PARSER | {"msgspec"}
 COMMAND_LINE = {"dynactor", "dynactor.api", "dynactor.api.command_line"} | {
     f"dynactor.api.{name}"
-    for name in ("environment_variables", "serve", "serve.configuration_error")
+    for name in ("environment_variables", "options", "options.configuration_error")
 }
 ADMIN_CLIENT = COMMAND_LINE | {
     f"dynactor.api.{name}"
-    for name in ("admin", "commands", "commands.admin_client", "commands.server_address")
+    for name in (
+        "admin_api",
+        "clients",
+        "clients.admin_client",
+        "clients.server_address",
+        "commands",
+    )
 }
 ADMIN_CLIENT |= {
     "dynactor.api.admin_api.change_header",
@@ -65,7 +71,6 @@ COMMANDS = {
         CLIENT,
         ADMIN_CLIENT
         | {
-            "dynactor.api.admin.metrics",
             "dynactor.api.admin_api.metrics_path",
             "dynactor.api.commands.doctor",
         },
@@ -76,7 +81,7 @@ COMMANDS = {
         | {
             "dynactor.api.admin_api.insights_messages",
             "dynactor.api.admin_api.region_parameters",
-            "dynactor.api.commands.advise",
+            "dynactor.api.advice",
             "dynactor.api.advice.text",
             "dynactor.api.advice.traffic",
             "dynactor.api.clients.caller_scope",
@@ -94,7 +99,6 @@ COMMANDS = {
         CLIENT,
         ADMIN_CLIENT
         | {
-            "dynactor.api.admin.transfers",
             "dynactor.api.admin_api.job_messages",
             "dynactor.api.admin_api.region_parameters",
             "dynactor.api.clients.caller_scope",

@@ -8,6 +8,7 @@ from time import time
 
 import pytest
 
+from tests.support.clients.clients import refusal
 from tests.support.clients.regional import RegionalClient, regional_clients, streams_client
 from tests.support.servers.server import Server, running_server
 from tests.support.tables.tables import definition, unique_name, wait_until_active
@@ -310,8 +311,11 @@ def test_a_policy_of_another_regions_resource_is_refused(both, name, operation, 
     ],
 )
 def test_no_request_for_several_items_reaches_another_region(both, name, operation, shape):
-    refused = both[1].refused(operation, shape(table_arn(name)))
-    assert refused.type == "ResourceNotFoundException"
+    refused = both[1].send(operation, shape(table_arn(name)))
+    assert refused.status == 400
+    # A transaction of statements is canceled for a missing table.
+    reasons = refused.json.get("CancellationReasons", [{"Code": refusal(refused).type}])
+    assert [reason["Code"].removesuffix("Exception") for reason in reasons] == ["ResourceNotFound"]
     assert both[0]("Scan", {"TableName": name})["Count"] == 0
 
 

@@ -235,7 +235,7 @@ def test_a_missing_index_is_reported(wire, name, operation, members):
             {"ContributorInsightsAction": "ENABLE", "ContributorInsightsMode": "ALL"},
             "Member must satisfy enum value set: [ACCESSED_AND_THROTTLED_KEYS, THROTTLED_KEYS]",
         ),
-        ("DescribeContributorInsights", {"IndexName": "i"}, "'indexName'"),
+        ("DescribeContributorInsights", {"IndexName": "i"}, "IndexName must be at least 3"),
         ("ListContributorInsights", {"MaxResults": 101}, "less than or equal to 100"),
         ("ListContributorInsights", {"MaxResults": 0}, "MaxResults must be at least 1"),
         ("ListContributorInsights", {"NextToken": "x"}, "NextToken is not one of"),
