@@ -19,7 +19,7 @@ from dynactor.api.tls.expiry import certificate_expiry
 
 # The suites of TLS 1.2; those of TLS 1.3 are all strong.
 _CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
-SOON_DAYS: Final = 30
+_SOON_DAYS: Final = 30
 _SECONDS_PER_DAY: Final = 86_400
 
 _log = structlog.get_logger(__name__)
@@ -73,7 +73,7 @@ class ServerCertificate:
     def _log_expiry(self) -> None:
         """Warn if the certificate has expired, or expires soon: clients refuse it then."""
         left_seconds = self.expires_at_epoch_seconds - self._now()
-        if not self._logs_expiry or left_seconds > SOON_DAYS * _SECONDS_PER_DAY:
+        if not self._logs_expiry or left_seconds > _SOON_DAYS * _SECONDS_PER_DAY:
             return
         expiry = datetime.fromtimestamp(self.expires_at_epoch_seconds, UTC).isoformat()
         path = str(self._certificate)
