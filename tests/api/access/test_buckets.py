@@ -122,6 +122,18 @@ async def test_a_caller_without_actions_on_buckets_can_not_use_them(tmp_path: Pa
         assert not (bucket.directory / "mine" / "AWSDynamoDB").exists()
 
 
+async def test_each_file_of_an_export_needs_an_action(tmp_path: Path):
+    async with calling(tmp_path) as bucket:
+        bucket.add(TABLES, {**WRITE_MINE, "Resource": f"{ARN}/mine/*/_started"})
+        await bucket.create("mine", items=2)
+        failed = await bucket.ended_export(S3Prefix="mine")
+        assert failed["FailureCode"] == "S3AccessDenied"
+        folder = f"mine/AWSDynamoDB/{failed['ExportArn'].rpartition('/')[2]}"
+        denied = f"s3:PutObject on resource: {ARN}/{folder}/data/"
+        assert denied in failed["FailureMessage"]
+        assert [path.name for path in (bucket.directory / folder).iterdir()] == ["_started"]
+
+
 async def test_policies_as_on_aws_allow_imports_and_exports_of_one_prefix(tmp_path: Path):
     async with calling(tmp_path) as bucket:
         bucket.add(TABLES, LIST_MINE, READ_MINE, WRITE_MINE)

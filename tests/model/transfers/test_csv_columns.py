@@ -73,6 +73,11 @@ def test_a_header_that_aws_can_import_or_without_all_types_is_taken_literally(he
     assert list(only(f"{header}\n{','.join('1' for _ in names)}\n")) == names
 
 
+def test_a_key_whose_name_ends_like_a_type_is_found_in_the_header():
+    types = CsvTypes(["a:S"], {"a:S": "S"})
+    assert only("a:S,price:N\nx,1\n", types) == {"a:S": {"S": "x"}, "price:N": {"S": "1"}}
+
+
 @pytest.mark.parametrize(
     ("type_name", "cell", "words"),
     [
