@@ -6,7 +6,6 @@ from msgspec import json
 
 from dynactor.api.answers import continuous_backups, transfers
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.foreign_arns import check_account
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import NO_ARN, table_name
 from dynactor.model.errors import ValidationException
@@ -36,7 +35,6 @@ async def handle(call: Call[ExportTableToPointInTimeInput]) -> bytes:
     if not request.TableArn.startswith("arn:"):
         raise ValidationException(NO_ARN)
     name = table_name(request.TableArn)
-    check_account(database, request.TableArn)
     if request.S3SseKmsKeyId is not None and request.S3SseAlgorithm != "KMS":
         raise ValidationException("KMS Key Id is not supported for this encryption type")
     _check_period(request)
