@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import anyio
+import pytest
+import structlog
 
 from tests.support.environment.simulated_loop import simulated
 from tests.support.servers.simulated_cluster import SimulatedCluster
@@ -55,8 +57,11 @@ async def test_a_node_with_a_wrong_clock_gives_its_tables_away_and_gets_some_whe
         assert cluster.nodes[name].figures.clock_ahead_seconds == -1.1
         # Not quite right: tables would move each second at a difference of about a second.
         clocks[name] = -0.95
-        await anyio.sleep(20)
+        with structlog.testing.capture_logs() as logged:
+            await anyio.sleep(20)
         assert cluster.nodes[name].membership.share == 0
+        # Each opening of a share would raise an epoch.
+        assert [line for line in logged if line["event"] == "share_opened"] == []
         assert (await cluster.put(int(name[1:]), "forwarded", "ta")).status == 200
         clocks[name] = -0.5
         await until(lambda: tables_of(cluster, name) > 0)
@@ -72,6 +77,26 @@ async def test_a_leader_with_a_wrong_clock_lets_another_node_lead() -> None:
         await until(lambda: leader_of(cluster) == right)
         await anyio.sleep(30)
         assert leader_of(cluster) == right
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@simulated
+async def test_a_node_with_a_wrong_clock_does_not_follow_a_killed_leader(place: int) -> None:
+    async with three_nodes() as cluster:
+        leader = leader_of(cluster)
+        others = sorted(set(NAMES) - {leader})
+        wrong, right = others[place], others[1 - place]
+        cluster.database.ahead_seconds[wrong] = 2.0
+        await until(lambda: cluster.nodes[wrong].membership.has_wrong_clock)
+        cluster.kill(int(leader[1:]))
+        # The node with the right clock would often be faster anyway.
+        cluster.pause(int(right[1:]))
+        node = cluster.nodes[wrong]
+        await until(node._lacks_home)
+        assert not await node._may_become_home()
+        assert cluster.database.owner is None
+        cluster.resume(int(right[1:]))
+        await until(lambda: leader_of(cluster) == right)
 
 
 @simulated
