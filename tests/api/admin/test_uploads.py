@@ -80,7 +80,7 @@ async def test_another_process_decodes_a_large_upload_of_small_pieces(
     class Process(DecodingHere):
         """Stands for the process."""
 
-        def __init__(self, record: TableRecord, request: dict[str, Any]) -> None:
+        def __init__(self, record: TableRecord, request: dict[str, Any], _stopped: object) -> None:
             super().__init__(record, request)
             begun_at.append(len(sent))
 

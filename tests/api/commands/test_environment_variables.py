@@ -48,7 +48,7 @@ def test_an_unknown_variable_is_reported_with_a_similar_one():
 def test_known_variables_cause_no_warning():
     environment = {
         "DYNACTOR_ADMIN_PORT": "0",
-        "DYNACTOR_KAFKA_PARTITIONS": "3",
+        "DYNACTOR_PARTITIONS_PER_TABLE": "3",
         "DYNACTOR_NO_KEY_TRAFFIC": "true",
         "DYNACTOR_REPLAY_FROM": "beginning",
         "DYNACTOR_CLOCK_SET_TIME": "0",
