@@ -196,5 +196,7 @@ class LogTrimmer:
                 and not self._streams.shows([ended.number])
             ):
                 await self._splits.release(table, ended)
+                # This trim made the change itself, so the floors still hold.
+                record = table.record
                 record = table.record
             yield rest_seconds
