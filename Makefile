@@ -63,8 +63,10 @@ check: $(VENV)/.develops
 
 # Three at a time, file by file: a test waits for its server most of the time, and one server each
 # serves all wire tests of a worker.
+# A hanging test ends its worker. By default, pytest-xdist runs such a test again and again.
+PARALLEL = --numprocesses $(WORKERS) --dist loadfile --max-worker-restart 0
 unit: $(VENV)/.develops
-	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile $(ARGS)
+	$(BIN)/pytest $(PARALLEL) $(ARGS)
 
 # A broker of DYNACTOR_TEST_KAFKA=host:port, or Kafka started by Java 17 out of Maven's artifacts.
 test-kafka: $(VENV)/.develops
@@ -75,7 +77,7 @@ test-kafka: $(VENV)/.develops
 STORE_TESTS ?= tests/storage/contract tests/postgresql tests/actors tests/wire tests/rules tests/crash/test_killed.py \
 	$(addprefix tests/crash/test_,$(addsuffix _killed.py,index ttl transactions splits stream table_backups))
 test-store: $(VENV)/.stores
-	$(BIN)/pytest --store postgresql --numprocesses $(WORKERS) --dist loadfile $(STORE_TESTS) $(ARGS)
+	$(BIN)/pytest --store postgresql $(PARALLEL) $(STORE_TESTS) $(ARGS)
 
 # Faults of the store in PostgreSQL under load. ROUNDS is the number of kills of the server. PostgreSQL
 # is killed half as often, and its standby is promoted a third as often. Also mirrors of 100,000 items

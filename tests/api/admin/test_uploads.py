@@ -174,7 +174,7 @@ async def test_a_damaged_piece_ends_the_import_without_a_table():
 async def test_an_upload_whose_import_has_failed_ends_without_an_error():
     async with uploading() as here:
         begun = await here.door.begin(CREATION)
-        await here.door.send(begun.id, 0, b"no gzip")
+        await here.door.send(begun.id, 0, piece(*range(9))[:-9])
         with pytest.raises(TransferFailed, match="was not imported"):
             await here.door.wait_imported(begun.id, lambda _: None)
         path = f"/uploads/{begun.id}/end"
