@@ -9,8 +9,21 @@ import msgspec
 from aiohttp import web
 
 from dynactor.api.http.settings import SERVER_NAME
+from dynactor.model.errors import (
+    DynamoDBError,
+    InternalServerError,
+    LimitExceededException,
+    ResourceInUseException,
+    ResourceNotFoundException,
+)
 
 _JSON: Final = "application/json"
+_STATUSES: Final = {
+    ResourceNotFoundException: HTTPStatus.NOT_FOUND,
+    ResourceInUseException: HTTPStatus.CONFLICT,
+    LimitExceededException: HTTPStatus.SERVICE_UNAVAILABLE,
+    InternalServerError: HTTPStatus.INTERNAL_SERVER_ERROR,
+}
 
 
 def json_answer(status: HTTPStatus, content: Any) -> web.Response:
@@ -28,6 +41,11 @@ def raw_answer(status: int, body: bytes) -> web.Response:
 def fault(status: HTTPStatus, message: str) -> web.Response:
     """Make an error with a message."""
     return json_answer(status, {"message": message})
+
+
+def refused(error: DynamoDBError) -> web.Response:
+    """Make the error for a request that the database has refused."""
+    return fault(_STATUSES.get(type(error), HTTPStatus.BAD_REQUEST), str(error))
 
 
 def other_method(path: str, methods: str) -> web.Response:

@@ -7,7 +7,7 @@ replays. ``GET /replays/<id>`` shows the progress of a replay, ``DELETE /replays
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 from aiohttp import web
@@ -17,30 +17,17 @@ from dynactor.actors.derived.kafka.replay_progress import ReplayProgress, Replay
 from dynactor.actors.phases.replays import StartReplay
 from dynactor.actors.runtime.clock import LATEST_EPOCH_SECONDS
 from dynactor.actors.runtime.mailbox import MailboxClosed
-from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
+from dynactor.api.admin.answers import fault, json_answer, other_method, other_type, refused
 from dynactor.api.admin_api.replay_messages import REPLAYS_PATH, ReplayAnswer, ReplayRequest
 from dynactor.api.admin_api.times import is_length, iso_time, parse_length, parse_time
 from dynactor.api.requests.destination_arn import own_topic
-from dynactor.model.errors import (
-    DynamoDBError,
-    InternalServerError,
-    LimitExceededException,
-    ResourceInUseException,
-    ResourceNotFoundException,
-)
+from dynactor.model.errors import DynamoDBError
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.streams import sequence_number
 from dynactor.streams.sequence_number import WIRE_DIGITS
 
 if TYPE_CHECKING:
     from dynactor.api.nodes.node import Node
-
-_STATUSES: Final = {
-    ResourceNotFoundException: HTTPStatus.NOT_FOUND,
-    ResourceInUseException: HTTPStatus.CONFLICT,
-    LimitExceededException: HTTPStatus.SERVICE_UNAVAILABLE,
-    InternalServerError: HTTPStatus.INTERNAL_SERVER_ERROR,
-}
 
 
 async def answer(
@@ -65,7 +52,7 @@ async def answer(
     except (msgspec.MsgspecError, ValueError) as error:
         return fault(HTTPStatus.BAD_REQUEST, str(error))
     except DynamoDBError as error:
-        return fault(_STATUSES.get(type(error), HTTPStatus.BAD_REQUEST), str(error))
+        return refused(error)
     except MailboxClosed:
         return fault(HTTPStatus.SERVICE_UNAVAILABLE, "The server is stopping")
 

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from dynactor.actors.database.database import Database
 from dynactor.actors.runtime.mailbox import MailboxClosed
-from dynactor.api.admin.answers import fault, json_answer, other_method
+from dynactor.api.admin.answers import fault, json_answer, other_method, refused
 from dynactor.api.admin_api.job_messages import JOBS_PATH, JobAnswer, JobsAnswer
 from dynactor.model.errors import DynamoDBError
 from dynactor.model.transfers.bulk_operation import BulkOperation
@@ -32,7 +32,8 @@ async def answer(database: Database, request: web.BaseRequest) -> web.Response:
     try:
         canceled = await _canceled(database, job_id)
     except DynamoDBError as error:
-        return fault(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
+        # A job may have been forgotten a moment ago.
+        return refused(error)
     except MailboxClosed:
         return fault(HTTPStatus.SERVICE_UNAVAILABLE, "The server is stopping")
     if canceled is None:

@@ -18,7 +18,7 @@ from aiohttp import ClientError, web
 from dynactor.actors.database.database import Database
 from dynactor.actors.runtime.mailbox import MailboxClosed
 from dynactor.actors.transfers.uploads import PieceBusy, UploadConflict
-from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
+from dynactor.api.admin.answers import fault, json_answer, other_method, other_type, refused
 from dynactor.api.admin_api.upload_messages import (
     END,
     ERRORS,
@@ -33,8 +33,6 @@ from dynactor.api.http.settings import SERVER_NAME
 from dynactor.api.operations.create_table import CreateTableInput, new_table, refuse_unsupported
 from dynactor.model.errors import (
     DynamoDBError,
-    InternalServerError,
-    ResourceInUseException,
     ValidationException,
 )
 from dynactor.model.tables.table_rules import define
@@ -43,10 +41,6 @@ from dynactor.storage.buckets.bucket import BucketError
 
 _MOST_PIECES: Final = 1_000_000
 _CHUNK_BYTES: Final = 256 * 1024
-_STATUSES: Final = {
-    ResourceInUseException: HTTPStatus.CONFLICT,
-    InternalServerError: HTTPStatus.INTERNAL_SERVER_ERROR,
-}
 
 
 async def answer(database: Database, request: web.BaseRequest) -> web.Response:
@@ -80,7 +74,7 @@ async def answer(database: Database, request: web.BaseRequest) -> web.Response:
     except BucketError as error:
         return fault(HTTPStatus.INSUFFICIENT_STORAGE, error.message)
     except DynamoDBError as error:
-        return fault(_STATUSES.get(type(error), HTTPStatus.BAD_REQUEST), str(error))
+        return refused(error)
     except MailboxClosed:
         return fault(HTTPStatus.SERVICE_UNAVAILABLE, "The server is stopping")
 
