@@ -74,8 +74,10 @@ class StreamRegistry:
     async def load_table(self, view: View, table_id: int) -> None:
         """Load the streams of one table, which this node has become the home of."""
         start, end = key_layout.streams_of(table_id)
-        for row in await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
-            self.remember(_decoder.decode(row.value))
+        while rows := await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
+            for row in rows:
+                self.remember(_decoder.decode(row.value))
+            start = rows[-1].key + b"\x00"
 
     def keep_only(self, is_kept: Callable[[Stream], bool]) -> None:
         """Forget the streams of tables that have another home."""
