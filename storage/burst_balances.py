@@ -9,10 +9,8 @@ from msgspec import Struct, msgpack
 
 from dynactor.model.throttling.burst_balance import Balance
 from dynactor.storage import key_layout
+from dynactor.storage.row_pages import rows_in
 from dynactor.storage.store import Row, View
-
-_PAGE_ROWS: Final = 1_000
-_PAGE_BYTES: Final = 1 << 20
 
 
 class Resource(NamedTuple):
@@ -77,10 +75,7 @@ async def load(view: View) -> LoadedBalances:
     (head_bytes,) = await view.load([key_layout.BALANCES_HEAD])
     head = BalancesHead() if head_bytes is None else _decode_head(head_bytes)
     balances: dict[Resource, dict[int, Balance]] = {}
-    start, end = key_layout.BALANCES
-    while rows := await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
-        for row_key, value in rows:
-            *resource, number = key_layout.balance_of(row_key)
-            balances.setdefault(Resource(*resource), {})[number] = decode(value)
-        start = rows[-1].key + b"\x00"
+    async for row_key, value in rows_in(view, *key_layout.BALANCES):
+        *resource, number = key_layout.balance_of(row_key)
+        balances.setdefault(Resource(*resource), {})[number] = decode(value)
     return LoadedBalances(head, head_bytes, balances)

@@ -9,10 +9,8 @@ from msgspec import MsgspecError, Struct, msgpack, structs
 from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.members import Claim
 from dynactor.storage import key_layout
+from dynactor.storage.row_pages import rows_in
 from dynactor.storage.store import Damaged, Group, Row, View
-
-_PAGE_ROWS = 1_000
-_PAGE_BYTES = 4 * 1024 * 1024
 
 
 class PartitionRange(Struct, frozen=True):
@@ -182,22 +180,14 @@ class Catalog(Struct, frozen=True):
 
 async def load_claims(view: View) -> dict[str, Claim]:
     """The claims of all tables with another home than the leader, by table."""
-    rows = await _rows_by_table(view, *key_layout.CLAIMS)
-    return {name: decode_claim(value) for name, value in rows.items()}
+    rows = rows_in(view, *key_layout.CLAIMS)
+    return {key_layout.table_name(row.key): decode_claim(row.value) async for row in rows}
 
 
 async def load_groups(view: View) -> dict[str, str]:
     """The names of the groups of tables with one home, by table."""
-    rows = await _rows_by_table(view, *key_layout.TABLE_GROUPS)
-    return {name: value.decode() for name, value in rows.items()}
-
-
-async def _rows_by_table(view: View, start: bytes, end: bytes) -> Mapping[str, bytes]:
-    found: dict[str, bytes] = {}
-    while rows := await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
-        found.update((key_layout.table_name(row.key), row.value) for row in rows)
-        start = rows[-1].key + b"\x00"
-    return found
+    rows = rows_in(view, *key_layout.TABLE_GROUPS)
+    return {key_layout.table_name(row.key): row.value.decode() async for row in rows}
 
 
 async def load(view: View, node: str = "") -> Catalog:
@@ -217,15 +207,11 @@ async def load(view: View, node: str = "") -> Catalog:
         raise _unknown("The head of the catalog", error) from error
     tables: list[TableRecord] = []
     records: dict[str, bytes] = {}
-    start, end = key_layout.TABLE_RECORDS
-    while True:
-        rows = await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES)
-        if not rows:
-            number = int.from_bytes(version or b"", "big")
-            return Catalog(head, head_bytes, number, writer_bytes, tuple(tables), records)
-        tables.extend(map(_table_in, rows))
-        records.update((key_layout.table_name(row.key), row.value) for row in rows)
-        start = rows[-1].key + b"\x00"
+    async for row in rows_in(view, *key_layout.TABLE_RECORDS):
+        tables.append(_table_in(row))
+        records[key_layout.table_name(row.key)] = row.value
+    number = int.from_bytes(version or b"", "big")
+    return Catalog(head, head_bytes, number, writer_bytes, tuple(tables), records)
 
 
 def _table_in(row: Row) -> TableRecord:

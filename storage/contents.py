@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from dynactor.storage import catalog, key_layout
 from dynactor.storage.catalog import CatalogHead
+from dynactor.storage.row_pages import pages_in
 from dynactor.storage.store import ClearableStore, Group, Row, Store
 
 _PAGE_ROWS: Final = 10_000
@@ -41,13 +42,13 @@ async def read_contents(store: Store, most_bytes: int) -> Contents:
     """
     rows: list[Row] = []
     size_bytes = 0
-    start = _START
-    while page := await store.latest.page(start, _END, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
+    async for page in pages_in(
+        lambda: store.latest, _START, _END, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES
+    ):
         rows += page
         size_bytes += sum(len(row.key) + len(row.value) for row in page)
         if size_bytes > most_bytes:
             raise TooLarge
-        start = page[-1].key + b"\x00"
     return Contents(tuple(rows), size_bytes)
 
 

@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from dynactor.storage import catalog, key_layout
+from dynactor.storage.row_pages import pages_in
 from dynactor.storage.store import CannotOpen, Damaged, Group, Row, Store
 
 _PAGE_ROWS: Final = 5_000
@@ -81,8 +82,9 @@ async def _cursor(target: Store) -> bytes | None:
 
 async def _pages(store: Store, start: bytes) -> AsyncIterator[list[Row]]:
     """All rows from a key on, except the catalog's head and the cursor of a copy."""
-    while page := await store.latest.page(start, _END, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
-        start = page[-1].key + b"\x00"
+    async for page in pages_in(
+        lambda: store.latest, start, _END, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES
+    ):
         rows = [row for row in page if row.key != key_layout.COPY_CURSOR]
         if rows:
             yield rows

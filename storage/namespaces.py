@@ -18,6 +18,7 @@ import msgspec
 from msgspec import MsgspecError, Struct
 
 from dynactor.storage import key_layout
+from dynactor.storage.row_pages import rows_in
 from dynactor.storage.store import (
     NOT_CACHED,
     CannotOpen,
@@ -43,8 +44,6 @@ _OPTIONS: Final[dict[Separation, str]] = {
     "access key": "for each access key and region: give --compat dynamodb-local without "
     "--shared-db",
 }
-_PAGE_ROWS: Final = 1_000
-_PAGE_BYTES: Final = 1 << 20
 
 
 class Namespace(Struct, frozen=True):
@@ -96,13 +95,10 @@ async def settle_separation(store: Store, wanted: Separation, region: str) -> st
 async def stored_namespaces(view: View) -> list[Namespace]:
     """The namespaces that ever had a table, except the home."""
     found = []
-    start, end = key_layout.NAMESPACES
-    while rows := await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
-        for row in rows:
-            name, _ = key_layout.namespace_of(row.key)
-            region, _, access_key_id = name.partition("/")
-            found.append(Namespace(region, access_key_id))
-        start = rows[-1].key + b"\x00"
+    async for row in rows_in(view, *key_layout.NAMESPACES):
+        name, _ = key_layout.namespace_of(row.key)
+        region, _, access_key_id = name.partition("/")
+        found.append(Namespace(region, access_key_id))
     return found
 
 

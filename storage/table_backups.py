@@ -11,10 +11,8 @@ from msgspec import msgpack
 
 from dynactor.model.tables.table_backup import TableBackup
 from dynactor.storage import key_layout
+from dynactor.storage.row_pages import rows_in
 from dynactor.storage.store import View
-
-_PAGE_ROWS: Final = 1_000
-_PAGE_BYTES: Final = 4 * 1024 * 1024
 
 _encoder: Final = msgpack.Encoder()
 _decoder: Final = msgpack.Decoder(TableBackup)
@@ -27,9 +25,5 @@ def row(backup: TableBackup) -> tuple[bytes, bytes]:
 
 async def load(view: View) -> list[TableBackup]:
     """All backups of tables, sorted by their ids."""
-    backups: list[TableBackup] = []
-    start, end = key_layout.TABLE_BACKUPS
-    while rows := await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
-        backups.extend(_decoder.decode(each.value) for each in rows)
-        start = rows[-1].key + b"\x00"
-    return backups
+    rows = rows_in(view, *key_layout.TABLE_BACKUPS)
+    return [_decoder.decode(each.value) async for each in rows]

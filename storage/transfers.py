@@ -10,12 +10,11 @@ from dynactor.model.transfers.bulk_operation import BulkOperation
 from dynactor.model.transfers.table_export import TableExport
 from dynactor.model.transfers.table_import import TableImport
 from dynactor.storage import key_layout
+from dynactor.storage.row_pages import rows_in
 from dynactor.storage.store import Row, View
 
 T = TypeVar("T", bound=Struct)
 
-_PAGE_ROWS: Final = 1_000
-_PAGE_BYTES: Final = 4 * 1024 * 1024
 
 _encoder: Final = msgpack.Encoder()
 _export_decoder: Final = msgpack.Decoder(TableExport)
@@ -69,9 +68,5 @@ async def load_bulk_operations(view: View) -> list[BulkOperation]:
 
 
 async def _load(view: View, prefix: bytes, decoder: msgpack.Decoder[T]) -> list[T]:
-    found: list[T] = []
-    start, end = prefix, key_layout.end_of(prefix)
-    while rows := await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
-        found.extend(decoder.decode(row.value) for row in rows)
-        start = rows[-1].key + b"\x00"
-    return found
+    rows = rows_in(view, prefix, key_layout.end_of(prefix))
+    return [decoder.decode(row.value) async for row in rows]

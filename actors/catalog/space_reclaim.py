@@ -18,10 +18,9 @@ from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.model.limits import MIB
 from dynactor.storage import key_layout
+from dynactor.storage.row_pages import rows_in
 from dynactor.storage.store import Closed, Full, Retry, Row, StoreError, Unknown
 
-_PAGE_ROWS: Final = 1_000
-_PAGE_BYTES: Final = 1 << 20
 # Deleted ranges of at least this size are compacted at once.
 LARGE_BYTES: Final = 16 * MIB
 
@@ -59,15 +58,10 @@ class SpaceReclaimer:
 
     async def resume(self) -> None:
         """Continue with all pending ranges: at start, and after a crash."""
-        start, end = key_layout.RECLAIMS
-        while rows := await self._store.latest.page(
-            start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES
-        ):
-            for row in rows:
-                key_range = key_layout.reclaim_start(row.key), row.value
-                if key_range != self._current:
-                    self.begin(key_range)
-            start = rows[-1].key + b"\x00"
+        async for row in rows_in(self._store.latest, *key_layout.RECLAIMS):
+            key_range = key_layout.reclaim_start(row.key), row.value
+            if key_range != self._current:
+                self.begin(key_range)
 
     def begin(self, key_range: _Range) -> None:
         """Reclaim a range's space in the background; the range's deletion must be durable."""

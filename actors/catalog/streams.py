@@ -20,6 +20,7 @@ from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import ResourceNotFoundException, TrimmedDataAccessException
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage import key_layout
+from dynactor.storage.row_pages import rows_in
 from dynactor.storage.store import Group, Store, StoreError, Unknown, View
 from dynactor.streams import change_log, changes_by_key
 from dynactor.streams import shard as shards
@@ -65,19 +66,15 @@ class StreamRegistry:
     async def load(self, view: View) -> None:
         """Load the streams: at start, and after a crash of the database's actor."""
         self._streams.clear()
-        start, end = key_layout.STREAMS
-        while rows := await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
-            for row in rows:
-                self.remember(_decoder.decode(row.value))
-            start = rows[-1].key + b"\x00"
+        await self._load(view, key_layout.STREAMS)
 
     async def load_table(self, view: View, table_id: int) -> None:
         """Load the streams of one table, which this node has become the home of."""
-        start, end = key_layout.streams_of(table_id)
-        while rows := await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
-            for row in rows:
-                self.remember(_decoder.decode(row.value))
-            start = rows[-1].key + b"\x00"
+        await self._load(view, key_layout.streams_of(table_id))
+
+    async def _load(self, view: View, key_range: tuple[bytes, bytes]) -> None:
+        async for row in rows_in(view, *key_range):
+            self.remember(_decoder.decode(row.value))
 
     def keep_only(self, is_kept: Callable[[Stream], bool]) -> None:
         """Forget the streams of tables that have another home."""
@@ -91,14 +88,9 @@ class StreamRegistry:
 
     async def stored_names(self) -> list[tuple[str, str]]:
         """The tables and labels of all streams, also of tables that have another home."""
-        found = []
-        start, end = key_layout.STREAMS
-        view = self._store.durable()
-        while rows := await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
-            streams = [_decoder.decode(row.value) for row in rows]
-            found += [(stream.table_name, stream.label) for stream in streams]
-            start = rows[-1].key + b"\x00"
-        return sorted(found)
+        rows = rows_in(self._store.durable(), *key_layout.STREAMS)
+        streams = [_decoder.decode(row.value) async for row in rows]
+        return sorted((stream.table_name, stream.label) for stream in streams)
 
     def all(self) -> Sequence[Stream]:
         """The readable streams, by table and label."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import structlog
 
@@ -18,11 +18,11 @@ from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.errors import InternalServerError
 from dynactor.storage import key_layout
-from dynactor.storage.store import Damaged, Fenced, Full, Row, Store, StoreError, View
+from dynactor.storage.store import Damaged, Fenced, Full, Row, Store, StoreError
 
 # Small, because a request waits while a page is processed.
 PAGE_ROWS: Final = 128
-_PAGE_BYTES: Final = 256 * 1024
+PAGE_BYTES: Final = 256 * 1024
 
 # The cursor after the last page.
 DONE: Final = b""
@@ -40,23 +40,6 @@ _HASH_BYTES: Final = 8
 _HASH_SPACE: Final = 1 << 64
 
 _log = structlog.get_logger("actors")
-
-
-class Page(NamedTuple):
-    """Some rows, and the cursor of the next page: its first key, or ``DONE``."""
-
-    rows: list[Row]
-    following: bytes
-
-
-async def read_page(view: View, start: bytes, end: bytes) -> Page:
-    """The rows from ``start`` on, before ``end``. The page after the last row is empty.
-
-    Raises:
-        Damaged, Closed: see ``View``.
-    """
-    rows = await view.page(start, end, max_rows=PAGE_ROWS, max_bytes=_PAGE_BYTES)
-    return Page(rows, rows[-1].key + b"\x00" if rows else DONE)
 
 
 class _PageInFlight:
@@ -181,9 +164,12 @@ class TableScan:
                 if stopped.done():
                     return False
                 began, self._waited_seconds = loop.time(), 0.0
-                page = await read_page(self._store.durable(), self._next, end)
-                self._next = page.following
-                if not await self._give(page.rows, stopped):
+                rows = await self._store.durable().page(
+                    self._next, end, max_rows=PAGE_ROWS, max_bytes=PAGE_BYTES
+                )
+                # The page after the last row is empty.
+                self._next = rows[-1].key + b"\x00" if rows else DONE
+                if not await self._give(rows, stopped):
                     return False
                 took_seconds = loop.time() - began - self._waited_seconds
                 if not await self._wait_in_flight(self._most_in_flight, stopped):

@@ -19,11 +19,9 @@ from dynactor.actors.followers.table_snapshot import TableSnapshot
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.definitions.table import TableDefinition
 from dynactor.storage import key_layout
+from dynactor.storage.row_pages import rows_in
 from dynactor.storage.store import Damaged, Fenced, Full, Row, Store, StoreError, View
 
-# The positions of one subscriber: a few for each split while the copy runs.
-_MOST_POSITIONS: Final = 1_000_000
-_POSITIONS_BYTES: Final = 1 << 30
 # Pause before the copy starts over.
 _AGAIN_SECONDS: Final = 1.0
 
@@ -38,9 +36,10 @@ async def stored_positions(view: View, subscriber: bytes) -> dict[int, Checkpoin
     Raises:
         StoreError: they can't be read.
     """
-    start, end = key_layout.subscriber_checkpoints(subscriber)
-    rows = await view.page(start, end, max_rows=_MOST_POSITIONS, max_bytes=_POSITIONS_BYTES)
-    return {key_layout.checkpoint_partition(row.key): checkpoint.decode(row.value) for row in rows}
+    rows = rows_in(view, *key_layout.subscriber_checkpoints(subscriber))
+    return {
+        key_layout.checkpoint_partition(row.key): checkpoint.decode(row.value) async for row in rows
+    }
 
 
 class TableCopy:

@@ -16,11 +16,12 @@ from typing import Protocol
 from dynactor.actors.followers import log_positions
 from dynactor.actors.followers.checkpoint import Checkpoint
 from dynactor.actors.followers.log_positions import LogPositions
-from dynactor.actors.followers.scan import read_page
+from dynactor.actors.followers.scan import PAGE_BYTES, PAGE_ROWS
 from dynactor.model.keys import key as keys
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage import codec, key_layout
+from dynactor.storage.row_pages import pages_in
 from dynactor.storage.store import Row, Store, View
 from dynactor.streams.change_record import ChangeRecord
 
@@ -83,10 +84,9 @@ class TableSnapshot:
         start, end = self._prefix, key_layout.end_of(self._prefix)
         skipped = len(self._prefix)
         is_before = self.positions.is_before
-        while True:
-            rows, start = await read_page(self._store.durable(), start, end)
-            if not rows:
-                return
+        async for rows in pages_in(
+            self._store.durable, start, end, max_rows=PAGE_ROWS, max_bytes=PAGE_BYTES
+        ):
             yield [
                 Row(key[skipped:], value) for key, value in rows if is_before(codec.version(value))
             ]

@@ -9,6 +9,7 @@ from dynactor.model.key_conditions.key_range import KeyRange
 from dynactor.model.key_conditions.split_point import SizeProfile
 from dynactor.model.limits import KIB
 from dynactor.storage import codec, key_layout
+from dynactor.storage.row_pages import pages_in
 from dynactor.storage.store import Store
 
 _PAGE_ROWS: Final = 512
@@ -31,13 +32,13 @@ async def measure(
     start = prefix + key_range.start
     end = key_layout.end_of(prefix) if key_range.end is None else prefix + key_range.end
     loop = asyncio.get_running_loop()
-    while True:
-        began = loop.time()
-        rows = await store.durable().page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES)
-        if not rows:
-            return profile
+    began = loop.time()
+    async for rows in pages_in(
+        store.durable, start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES
+    ):
         for row in rows:
             profile.add(row.key[len(prefix) :], codec.size_bytes(row.value) + overhead_bytes)
-        start = rows[-1].key + b"\x00"
         # Requests have priority, so pause as long as the page took.
         await asyncio.sleep(loop.time() - began)
+        began = loop.time()
+    return profile

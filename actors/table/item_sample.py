@@ -5,6 +5,7 @@ The server itself makes these reads: they consume no units, and count for no key
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Sequence
 from heapq import heappush, heappushpop
 from typing import Final, NamedTuple
@@ -14,6 +15,7 @@ import anyio
 from dynactor.actors.table.table import Table
 from dynactor.model.values.item import Item
 from dynactor.storage import codec, key_layout
+from dynactor.storage.row_pages import pages_in
 from dynactor.storage.store import Row
 
 _ROWS: Final = 500
@@ -113,14 +115,12 @@ async def _rows(
 ) -> AsyncIterator[Row]:
     """Rows of a range, in pieces; other tasks run between them."""
     view = table.durable()
-    left = most_rows
-    while left is None or left > 0:
-        max_rows = _ROWS if left is None else min(_ROWS, left)
-        rows = await view.page(start, end, max_rows=max_rows, max_bytes=_BYTES)
-        if not rows:
-            return
-        for row in rows:
+    left = sys.maxsize if most_rows is None else most_rows
+    max_rows = min(_ROWS, left)
+    async for rows in pages_in(lambda: view, start, end, max_rows=max_rows, max_bytes=_BYTES):
+        for row in rows[:left]:
             yield row
-        start = rows[-1].key + b"\x00"
-        left = None if left is None else left - len(rows)
+        left -= len(rows)
+        if left <= 0:
+            return
         await anyio.lowlevel.checkpoint()

@@ -28,6 +28,7 @@ from dynactor.model.errors import InternalServerError, ResourceNotFoundException
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.model.writes.expiry import PAST_US
 from dynactor.storage import key_layout
+from dynactor.storage.row_pages import pages_in
 from dynactor.storage.store import Row, Store, StoreError
 
 # Small, because a request may have to wait for a batch of deletions.
@@ -206,7 +207,9 @@ class Sweeper:
             start, end = key_layout.expiry_span(
                 self._swept.table_id, slice_number, from_us, before_us
             )
-            while start < end and (rows := await self._page(start, end, _BATCH_ITEMS)):
+            async for rows in pages_in(
+                self._store.durable, start, end, max_rows=_BATCH_ITEMS, max_bytes=_BATCH_BYTES
+            ):
                 if self._late:
                     yield self._take_late()
                 times_and_positions = [key_layout.expiry_of(row.key) for row in rows]
@@ -216,7 +219,6 @@ class Sweeper:
                 if positions:
                     self._sweeping_us = times_and_positions[0][0]
                     yield positions
-                start = rows[-1].key + b"\x00"
         while self._late:
             yield self._take_late()
 
