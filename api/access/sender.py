@@ -22,6 +22,16 @@ class Connection(Client, frozen=True, eq=False):
 NO_CLIENT: Final = Client()
 
 
+class TrustedCaller(Struct, frozen=True):
+    """A caller that is known without a signature: a page of the console, or this server itself.
+
+    Region and access key select the tables of a server with separate regions.
+    """
+
+    region: str = ""
+    access_key_id: str = ""
+
+
 class Sender(Protocol):
     """A request whose signature has been verified."""
 

@@ -9,6 +9,7 @@ import msgspec
 from aiohttp import web
 from multidict import CIMultiDict
 
+from dynactor.api.access.sender import TrustedCaller
 from dynactor.api.admin_api.region_parameters import KEY_ID_PARAMETER, REGION_PARAMETER
 from dynactor.api.answers.explain import REQUEST_HEADER
 from dynactor.api.console.files import HEADERS
@@ -40,9 +41,7 @@ async def perform(protocol: Protocol, request: web.BaseRequest) -> web.Response:
         # The same of two such headers as for ``reads_only``.
         target=request.headers.get(TARGET_HEADER, ""),
         content_type=JSON_1_0,
-        # The scope of the credential names the tables of a server with separate regions.
-        authorization=f"AWS4-HMAC-SHA256 Credential={key_id}/20120810/{region}/dynamodb/"
-        "aws4_request",
+        authorization="",
         query="",
         host=headers.get("host", ""),
         content_encoding="",
@@ -50,7 +49,7 @@ async def perform(protocol: Protocol, request: web.BaseRequest) -> web.Response:
         body=await request.read(),
         explain=headers.get(REQUEST_HEADER.lower(), ""),
         headers=headers,
-        is_signed_in=True,
+        trusted=TrustedCaller(region, key_id),
     )
     answer = protocol.answer(asked)
     return _response(answer if isinstance(answer, Answer) else await answer)

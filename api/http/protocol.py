@@ -31,7 +31,7 @@ from dynactor.actors.database.databases import Databases
 from dynactor.actors.runtime.caller import CALLER
 from dynactor.actors.runtime.cancellation import is_cancellation
 from dynactor.api.access.access_control import AccessControl
-from dynactor.api.access.sender import NO_CLIENT, Client, Connection
+from dynactor.api.access.sender import NO_CLIENT, Client, Connection, TrustedCaller
 from dynactor.api.answers import explain
 from dynactor.api.http import compression
 from dynactor.api.http.answer_damage import AnswerDamage, DamagedBody
@@ -111,8 +111,8 @@ class Request(Struct, frozen=True):
     # All headers, names in lower case, bytes as Latin-1: a signature may cover any of them.
     headers: Mapping[str, str] = {}
     client: Client = NO_CLIENT
-    # The caller has proved who it is, without a signature: a page of the console.
-    is_signed_in: bool = False
+    # None for the request of a client, whose signature is verified.
+    trusted: TrustedCaller | None = None
 
 
 class Answer(Struct, frozen=True):
@@ -316,7 +316,7 @@ class Protocol:
             protocol._logs_answers = self._log.logs_answers or bool(self._log.listeners)  # noqa: SLF001
 
     def _tell_listeners(self, asked: _Asked, outcome: Failure, took_nanoseconds: int) -> None:
-        if not self._log.listeners or asked.request.is_signed_in:
+        if not self._log.listeners or asked.request.trusted:
             return
         call = asked.call
         self._log.heard(
@@ -433,10 +433,12 @@ class Protocol:
     def _perform(self, asked: _Asked, known: Known) -> bytes | Awaitable[bytes]:
         request = asked.request
         access_key_id = ""
-        if self._signatures is None:
+        if request.trusted is not None:
+            pass
+        elif self._signatures is None:
             if not request.authorization.startswith(_SIGNATURE):
                 _check_authorization(request.authorization, request.query)
-        elif not request.is_signed_in:
+        else:
             # Use real time, because clients do not know the virtual clock.
             access_key_id = self._signatures.check(
                 request.headers, request.query, request.body, time.time()
@@ -467,7 +469,10 @@ class Protocol:
     ) -> bytes | Awaitable[bytes]:
         """Execute an operation in the database of the signature's region."""
         request = asked.request
-        region, named_key_id = credential_scope(request.authorization, request.query)
+        if request.trusted is None:
+            region, named_key_id = credential_scope(request.authorization, request.query)
+        else:
+            region, named_key_id = request.trusted.region, request.trusted.access_key_id
         refuse_foreign_arns(operation.name, decoded, region)
         namespace = databases.namespace(region, named_key_id)
         database = databases.find(namespace)
@@ -501,7 +506,7 @@ class Protocol:
         if owned_members(operation.input):
             refuse_other_accounts(operation.name, decoded, database)
         call = asked.call = Call(database, decoded, request.host, asked.paid, request.headers)
-        if self.access_control is not None and not request.is_signed_in:
+        if self.access_control is not None and request.trusted is None:
             grant = _check_access(self.access_control, asked, access_key_id, operation.name, call)
             if grant is not None:
                 call = asked.call = structs.replace(call, bucket_grant=grant)

@@ -6,14 +6,14 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 import msgspec
 from aiohttp import WSMessage, WSMsgType
 from msgspec import Struct
 
-from dynactor.api.access.sender import NO_CLIENT, Client
-from dynactor.api.http.protocol import Answer, Request
+from dynactor.api.access.sender import NO_CLIENT, Client, TrustedCaller
+from dynactor.api.http.protocol import JSON_1_0, Answer, Request
 from dynactor.model.limits import KIB, MIB
 
 # Nodes of neighboring versions work together: members are only added, at the end, with a default.
@@ -25,8 +25,27 @@ LARGE_BYTES: Final = 64 * KIB
 _MOST_BYTES_AT_ONCE: Final = MIB
 
 
+class ClaimsChanged(Struct, frozen=True):
+    """Tells a node to read the claims."""
+
+
+class AskRequestRates(Struct, frozen=True):
+    """Asks a node for the requests per second of its tables."""
+
+
+class AskInsights(Struct, frozen=True):
+    """Asks a node for the use of a table's keys; ``path`` is the one of the admin port."""
+
+    table_name: str
+    path: str
+
+
+# A message between nodes that no client sends.
+NodeMessage: TypeAlias = ClaimsChanged | AskRequestRates | AskInsights
+
+
 class RequestFrame(Struct, array_like=True, frozen=True):
-    """A request as the client sent it, with its number on this pair of connections."""
+    """A client's request, or a node's message, with its number on this pair of connections."""
 
     number: int
     target: str
@@ -40,7 +59,9 @@ class RequestFrame(Struct, array_like=True, frozen=True):
     explain: str
     headers: dict[str, str]
     client: Client = NO_CLIENT
-    is_signed_in: bool = False
+    is_trusted: bool = False
+    region: str = ""
+    access_key_id: str = ""
 
     @property
     def size_bytes(self) -> int:
@@ -48,8 +69,19 @@ class RequestFrame(Struct, array_like=True, frozen=True):
         return len(self.body) + KIB
 
     @property
-    def request(self) -> Request:
-        """The request, for the protocol."""
+    def message(self) -> Request | NodeMessage:
+        """The request, for the protocol, or the node's message."""
+        trusted = None
+        if self.is_trusted:
+            # A request of the console has headers, whatever its target is.
+            match not self.headers and self.target:
+                case "dynactor.ClaimsChanged":
+                    return ClaimsChanged()
+                case "dynactor.RequestRates":
+                    return AskRequestRates()
+                case "dynactor.Insights":
+                    return AskInsights(self.body.decode(), self.query)
+            trusted = TrustedCaller(self.region, self.access_key_id)
         return Request(
             self.target,
             self.content_type,
@@ -62,7 +94,7 @@ class RequestFrame(Struct, array_like=True, frozen=True):
             self.explain,
             self.headers,
             self.client,
-            self.is_signed_in,
+            trusted,
         )
 
 
@@ -107,8 +139,27 @@ decode_requests: Final = msgspec.msgpack.Decoder(list[RequestFrame]).decode
 decode_answers: Final = msgspec.msgpack.Decoder(list[AnswerFrame]).decode
 
 
-def request_frame(number: int, request: Request) -> RequestFrame:
-    """The frame of a request."""
+def request_frame(number: int, message: Request | NodeMessage) -> RequestFrame:
+    """The frame of a request or of a node's message."""
+    match message:
+        case Request():
+            return _client_frame(number, message)
+        case ClaimsChanged():
+            return _node_frame(number, "dynactor.ClaimsChanged")
+        case AskRequestRates():
+            return _node_frame(number, "dynactor.RequestRates")
+        case AskInsights(table_name, path):
+            return _node_frame(number, "dynactor.Insights", path, table_name.encode())
+
+
+def _node_frame(number: int, target: str, query: str = "", body: bytes = b"") -> RequestFrame:
+    return RequestFrame(
+        number, target, JSON_1_0, "", query, "", "", "", body, "", {}, is_trusted=True
+    )
+
+
+def _client_frame(number: int, request: Request) -> RequestFrame:
+    trusted = request.trusted or TrustedCaller()
     return RequestFrame(
         number,
         request.target,
@@ -122,7 +173,9 @@ def request_frame(number: int, request: Request) -> RequestFrame:
         request.explain,
         dict(request.headers),
         request.client,
-        request.is_signed_in,
+        request.trusted is not None,
+        trusted.region,
+        trusted.access_key_id,
     )
 
 

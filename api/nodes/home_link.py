@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from dynactor.api.http.protocol import Answer, Request
+from dynactor.api.nodes.frames import NodeMessage
 
 
 class NotSent(Exception):
@@ -27,8 +28,8 @@ class HomeLink(Protocol):
     failure: str
     is_refused: bool
 
-    async def ask(self, request: Request) -> Answer:
-        """Forward a request; return the home's answer.
+    async def ask(self, message: Request | NodeMessage) -> Answer:
+        """Forward a request, or send a message; return the other node's answer.
 
         Raises:
             NotSent, AnswerLost: see there.

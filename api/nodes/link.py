@@ -24,6 +24,7 @@ from dynactor.api.nodes.frames import (
     LANES,
     LARGE_BYTES,
     PEER_PATH,
+    NodeMessage,
     Outbox,
     RequestFrame,
     decode_answers,
@@ -82,11 +83,11 @@ class Link(HomeLink):
         self._asked: dict[int, _Asked] = {}
         self._outboxes: tuple[Outbox, ...] = ()
 
-    async def ask(self, request: Request) -> Answer:
-        """Forward a request; see ``HomeLink``."""
+    async def ask(self, message: Request | NodeMessage) -> Answer:
+        """Send a message; see ``HomeLink``."""
         if not self.is_open:
             raise NotSent
-        frame = request_frame(next(self._numbers), request)
+        frame = request_frame(next(self._numbers), message)
         asked = self._asked[frame.number] = _Asked(frame)
         self._outboxes[frame.size_bytes >= LARGE_BYTES].put(frame)
         try:

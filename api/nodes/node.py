@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, TypeAlias
 import anyio
 import structlog
 from anyio.abc import TaskGroup
-from msgspec import MsgspecError, json, structs
+from msgspec import MsgspecError, json
 
 from dynactor.actors.database.database import Database
 from dynactor.actors.database.databases import Databases
@@ -27,6 +27,7 @@ from dynactor.api.admin_api.nodes_messages import NodesState, NodeState
 from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
 from dynactor.api.nodes.changes import Changes
 from dynactor.api.nodes.forwarding import HOME_SECONDS, Forwarding
+from dynactor.api.nodes.frames import AskInsights, AskRequestRates, ClaimsChanged, NodeMessage
 from dynactor.api.nodes.home_link import AnswerLost, HomeLink, NotSent
 from dynactor.api.nodes.membership import BEAT_SECONDS, Membership
 from dynactor.api.nodes.node_figures import NodeFigures
@@ -67,16 +68,6 @@ class OpenHome(NamedTuple):
 
 # Opens what a home needs; the argument is called if another server takes the ownership.
 OpeningHome: TypeAlias = Callable[[Callable[[], None]], AbstractAsyncContextManager[OpenHome]]
-
-
-# Tells a node to read the claims. No client sends an equal request, because it is signed in without
-# an address.
-_CLAIMS_CHANGED: Final = Request(
-    "dynactor.ClaimsChanged", JSON_1_0, "", "", "", "", "", b"", is_signed_in=True
-)
-# Ask a node for the use of a table's keys, and for the requests per second of its tables.
-_INSIGHTS: Final = structs.replace(_CLAIMS_CHANGED, target="dynactor.Insights")
-_REQUEST_RATES: Final = structs.replace(_CLAIMS_CHANGED, target="dynactor.RequestRates")
 
 
 class Node:
@@ -206,14 +197,19 @@ class Node:
             ],
         )
 
-    def answer_peer(self, request: Request) -> Answer | Awaitable[Answer] | None:
-        """The answer to a forwarded request; None if this node is not the home of its tables."""
-        if request.is_signed_in and request == _CLAIMS_CHANGED:
-            return self._read_claims()
-        if request.is_signed_in and request == _REQUEST_RATES:
-            return Answer(HTTPStatus.OK.value, JSON_1_0, json.encode(self._rates.read()), "")
-        if request.is_signed_in and request.target == _INSIGHTS.target:
-            return self._answer_insights(request)
+    def answer_peer(self, message: Request | NodeMessage) -> Answer | Awaitable[Answer] | None:
+        """The answer to another node; None if this node is not the home of a request's tables."""
+        match message:
+            case ClaimsChanged():
+                return self._read_claims()
+            case AskRequestRates():
+                return Answer(HTTPStatus.OK.value, JSON_1_0, json.encode(self._rates.read()), "")
+            case AskInsights():
+                return self._answer_insights(message)
+            case Request():
+                return self._answer_forwarded(message)
+
+    def _answer_forwarded(self, request: Request) -> Answer | Awaitable[Answer] | None:
         tables = tables_of(request)
         place = self.place(tables)
         if isinstance(place, Runner):
@@ -231,7 +227,7 @@ class Node:
         ``path`` is the one of the admin port, with its parameters. None: the table is here, or its
         home does not answer.
         """
-        asked = structs.replace(_INSIGHTS, query=path, body=name.encode())
+        asked = AskInsights(name, path)
         with anyio.move_on_after(HOME_SECONDS):
             while (tables := self._leader.tables) and name in tables.tables_elsewhere:
                 link = self._link_to_share(tables.tables_elsewhere[name])
@@ -241,12 +237,12 @@ class Node:
                 await self._changes.wait(_TRY_SECONDS)
         return None
 
-    async def _answer_insights(self, request: Request) -> Answer:
+    async def _answer_insights(self, asked: AskInsights) -> Answer:
         """The answer of the home; its body is empty if this node is not the home any more."""
         share = None if self._keeper is None else self._keeper.share
         status, body = HTTPStatus.SERVICE_UNAVAILABLE.value, b""
-        if share and self._insights and share.databases.home.runs(request.body.decode()):
-            status, body = await self._insights(share.databases.home, request.query)
+        if share and self._insights and share.databases.home.runs(asked.table_name):
+            status, body = await self._insights(share.databases.home, asked.path)
         return Answer(status, JSON_1_0, body, "")
 
     async def _read_claims(self) -> Answer:
@@ -585,12 +581,12 @@ async def _run_link(link: HomeLink, scope: anyio.CancelScope) -> None:
 async def _tell(link: HomeLink) -> None:
     # Without the message, the other node reads the claims after its next beat.
     with suppress(NotSent, AnswerLost):
-        await link.ask(_CLAIMS_CHANGED)
+        await link.ask(ClaimsChanged())
 
 
 async def _ask_rates(link: HomeLink, reports: dict[str, dict[str, float]]) -> None:
     with suppress(NotSent, AnswerLost, MsgspecError):
-        answer = await link.ask(_REQUEST_RATES)
+        answer = await link.ask(AskRequestRates())
         reports[link.address] = json.decode(answer.body, type=dict[str, float])
 
 

@@ -22,6 +22,7 @@ from dynactor.api.nodes.frames import (
     LARGE_BYTES,
     PEER_PATH,
     AnswerFrame,
+    NodeMessage,
     Outbox,
     answer_frame,
     decode_requests,
@@ -35,8 +36,8 @@ _SHUTDOWN_SECONDS: Final = 1.0
 # No more requests of a connection are read while its unsent answers use more memory.
 _MOST_UNSENT_BYTES: Final = 64 * MIB
 
-# Answers a request, or returns None if this node is not the home.
-Answering: TypeAlias = Callable[[Request], Answer | Awaitable[Answer] | None]
+# Answers a message, or returns None if this node is not the home.
+Answering: TypeAlias = Callable[[Request | NodeMessage], Answer | Awaitable[Answer] | None]
 
 _log = structlog.get_logger("nodes")
 
@@ -100,7 +101,7 @@ class PeerListener:
             async with anyio.create_task_group() as group, _sending(outbox, messages):
                 async for data in received(messages):
                     for frame in decode_requests(data):
-                        done = self._answering(frame.request)
+                        done = self._answering(frame.message)
                         if done is None:
                             pair.put(self._refusal(frame.number), lane)
                         elif isinstance(done, Answer):

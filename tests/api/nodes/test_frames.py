@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+import pytest
 from aiohttp import ClientConnectionResetError, WSMessage, WSMsgType
 from msgspec import structs
 
-from dynactor.api.access.sender import Client
+from dynactor.api.access.sender import Client, TrustedCaller
 from dynactor.api.http.protocol import Answer, Request
 from dynactor.api.nodes.frames import (
     AnswerFrame,
+    AskInsights,
+    AskRequestRates,
+    ClaimsChanged,
+    NodeMessage,
     answer_frame,
     decode_answers,
     decode_requests,
@@ -31,7 +36,7 @@ REQUEST = Request(
     explain="h",
     headers={"x": "\xe9"},
     client=Client("192.0.2.1", is_secure=True),
-    is_signed_in=True,
+    trusted=TrustedCaller("r", "k"),
 )
 ANSWER = Answer(200, "a", b"\x00\xff", "b", "c", {"d": "e"})
 
@@ -41,7 +46,7 @@ def test_all_parts_of_a_request_arrive() -> None:
     names = Request.__struct_fields__
     assert all(getattr(REQUEST, name) != getattr(defaults, name) for name in names)
     (arrived,) = decode_requests(encode([request_frame(7, REQUEST)]))
-    assert (arrived.number, arrived.request) == (7, REQUEST)
+    assert (arrived.number, arrived.message) == (7, REQUEST)
 
 
 def test_all_parts_of_an_answer_arrive() -> None:
@@ -54,9 +59,27 @@ def test_all_parts_of_an_answer_arrive() -> None:
 
 
 def test_a_frame_of_an_earlier_version_has_fewer_parts() -> None:
-    earlier = structs.astuple(request_frame(7, REQUEST))[:-2]
+    earlier = structs.astuple(request_frame(7, REQUEST))[:-4]
     (arrived,) = decode_requests(encode([earlier]))
-    assert arrived.request == structs.replace(REQUEST, client=Client(), is_signed_in=False)
+    assert arrived.message == structs.replace(REQUEST, client=Client(), trusted=None)
+
+
+@pytest.mark.parametrize(
+    "message", [ClaimsChanged(), AskRequestRates(), AskInsights("T", "/p?a=b")]
+)
+def test_a_message_of_a_node_arrives_as_it_was_sent(message: NodeMessage) -> None:
+    (arrived,) = decode_requests(encode([request_frame(7, message)]))
+    assert arrived.message == message
+
+
+@pytest.mark.parametrize("trusted", [None, TrustedCaller("r", "k")])
+@pytest.mark.parametrize("target", ["dynactor.ClaimsChanged", "dynactor.Insights"])
+def test_no_client_and_no_page_sends_a_message_of_a_node(
+    target: str, trusted: TrustedCaller | None
+) -> None:
+    request = structs.replace(REQUEST, target=target, trusted=trusted)
+    (arrived,) = decode_requests(encode([request_frame(7, request)]))
+    assert arrived.message == request
 
 
 async def test_a_ping_that_can_not_be_answered_ends_a_connection_like_its_close() -> None:
