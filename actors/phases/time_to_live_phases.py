@@ -18,7 +18,7 @@ from msgspec import structs
 from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.definition_commit import Stored
-from dynactor.actors.derived.expiry.sweep_rate import SweepRate
+from dynactor.actors.derived.expiry.sweeper import MOST_BEHIND_SECONDS
 from dynactor.actors.derived.expiry.time_to_live import (
     TimeToLiveActors,
     TimeToLiveSettings,
@@ -30,6 +30,7 @@ from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import TimeToLive
 from dynactor.model.tables.time_to_live import TimeToLiveChange, changed
+from dynactor.model.throttling.steady_rate import SteadyRate
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import TableRecord
 
@@ -52,7 +53,10 @@ class TimeToLivePhases:
         self._owner = owner
         self._environment = environment
         self._settings = settings
-        self._rate = SweepRate(settings.deletes_per_second)
+        # One limit for all sweepers of the server, so that each partition gets its turn.
+        self._rate = SteadyRate(
+            settings.deletes_per_second, most_behind_seconds=MOST_BEHIND_SECONDS
+        )
 
     def phases(self) -> Mapping[str, Phase[Table]]:
         """The table of phases."""

@@ -36,6 +36,7 @@ from dynactor.model.errors import (
     TransactionConflictException,
     ValidationException,
 )
+from dynactor.model.throttling.steady_rate import SteadyRate
 from dynactor.model.transfers.bulk_operation import BulkOperation, BulkProgress, BulkUsage
 from dynactor.model.transfers.item_reader import ItemReader
 from dynactor.model.transfers.record_condition import condition_of
@@ -117,8 +118,8 @@ class BulkPut:
         self._reader: tuple[TableDefinition, ItemReader] | None = None
         self._read_before_bytes = 0
         self._source: SourceRecords | None = None
-        # The next time at which the rate allows a write.
-        self._next_epoch_seconds = 0.0
+        most_units = self._request.get("MaxWriteRequestUnits")
+        self._rate = None if most_units is None else SteadyRate(most_units)
         self._own_units = 0.0
         self._pacing = Pacing(lambda: tables.consumed_units() - self._own_units)
 
@@ -331,15 +332,13 @@ class BulkPut:
 
     async def _wait_for_rate(self, units: int) -> None:
         """Wait until the rate allows more units, and take these units."""
-        rate = self._request.get("MaxWriteRequestUnits")
-        if rate is None or not units:
+        if self._rate is None or not units:
             return
-        due = self._clock.wait_until(self._next_epoch_seconds)
+        due = self._clock.wait_until(self._rate.free_at_seconds)
         await asyncio.wait((due, self._canceled), return_when=asyncio.FIRST_COMPLETED)
         due.cancel()
         self._check_canceled()
-        now = max(self._next_epoch_seconds, self._clock.now_epoch_seconds())
-        self._next_epoch_seconds = now + units / rate
+        self._rate.take(units, self._clock.now_epoch_seconds())
 
     async def _pause(self, seconds: float) -> None:
         await asyncio.wait((self._canceled,), timeout=seconds)

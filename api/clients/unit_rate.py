@@ -4,23 +4,11 @@ from __future__ import annotations
 
 import anyio
 
+from dynactor.model.throttling.steady_rate import SteadyRate
 
-class UnitRate:
-    """Spreads the use of units over time, at a rate per second.
 
-    Invariant: at ``_free_at``, in the clock's seconds, the rate covers all units used so far.
-    """
-
-    def __init__(self, units_per_second: float) -> None:
-        assert units_per_second > 0
-        self._units_per_second = units_per_second
-        self._free_at = 0.0
-
-    def delay_seconds(self, units: float, now: float) -> float:
-        """Seconds to wait after a request that used these units and ended at this time."""
-        self._free_at = max(self._free_at, now) + units / self._units_per_second
-        return self._free_at - now
-
-    async def wait_after(self, units: float) -> None:
-        """Wait until the rate covers the units of a request."""
-        await anyio.sleep(self.delay_seconds(units, anyio.current_time()))
+async def wait_after(rate: SteadyRate, units: float) -> None:
+    """Wait until the rate covers the units that a request has used."""
+    now = anyio.current_time()
+    rate.take(units, now)
+    await anyio.sleep(rate.free_at_seconds - now)

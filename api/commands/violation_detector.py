@@ -13,11 +13,12 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 from dynactor.api.clients.client import Client, RequestFailed
-from dynactor.api.clients.unit_rate import UnitRate
+from dynactor.api.clients.unit_rate import wait_after
 from dynactor.model.definitions.index import KeyViolation, key_violation, part_size_bytes
 from dynactor.model.errors import DynamoDBError
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.limits import PARTITION_KEY_BYTES, SORT_KEY_BYTES
+from dynactor.model.throttling.steady_rate import SteadyRate
 from dynactor.model.values import attribute_value, number
 from dynactor.model.values.attribute_value import AttributeValue
 from dynactor.model.values.item import Item
@@ -143,7 +144,7 @@ async def pages(
     segments: int,
     *,
     allowance: Allowance,
-    rate: UnitRate | None,
+    rate: SteadyRate | None,
 ) -> AsyncIterator[Page]:
     """Read one segment of the table page by page, until its end or the end of the allowance.
 
@@ -171,7 +172,7 @@ async def pages(
         if taken is not None:
             allowance.give_back(taken - answer["ScannedCount"])
         if rate is not None:
-            await rate.wait_after(answer["ConsumedCapacity"]["CapacityUnits"])
+            await wait_after(rate, answer["ConsumedCapacity"]["CapacityUnits"])
         found = (violations_of(target, item) for item in answer["Items"])
         yield Page(answer["ScannedCount"], [violations for violations in found if violations])
         if "LastEvaluatedKey" not in answer:
@@ -208,7 +209,7 @@ async def correct(
     target: Target,
     violations: Sequence[Violation],
     fix: Fix,
-    rate: UnitRate | None = None,
+    rate: SteadyRate | None = None,
 ) -> list[Violation]:
     """Correct one item atomically unless a value has changed; returns each violation's outcome.
 
@@ -248,7 +249,7 @@ async def _update(
     target: Target,
     violations: Sequence[Violation],
     new_values: Mapping[int, AttributeValue],
-    rate: UnitRate | None,
+    rate: SteadyRate | None,
 ) -> str:
     """Replace all old values with new ones, or none. Returns the reason if none was replaced."""
     sets = [f"#{at} = :new{at}" for at, value in new_values.items() if value]
@@ -279,5 +280,5 @@ async def _update(
             return f"not corrected: {error.message}"
         raise
     if rate is not None:
-        await rate.wait_after(answer["ConsumedCapacity"]["CapacityUnits"])
+        await wait_after(rate, answer["ConsumedCapacity"]["CapacityUnits"])
     return ""

@@ -21,7 +21,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemaining
 
 from dynactor.api.clients.client import Client, RequestFailed, open_client
 from dynactor.api.clients.reach import CannotCall
-from dynactor.api.clients.unit_rate import UnitRate
 from dynactor.api.commands import violation_detector
 from dynactor.api.commands.violation_corrections import BadCorrection, Corrections, read_corrections
 from dynactor.api.commands.violation_detector import (
@@ -36,6 +35,7 @@ from dynactor.api.commands.violation_detector import (
 from dynactor.model.errors import DynamoDBError
 from dynactor.model.keys.key import KeyAttribute, KeySchema, KeyType
 from dynactor.model.limits import ON_DEMAND_READ_UNITS, ON_DEMAND_WRITE_UNITS
+from dynactor.model.throttling.steady_rate import SteadyRate
 from dynactor.model.values import attribute_value
 from dynactor.model.values.attribute_value import AttributeValue
 
@@ -368,11 +368,11 @@ class _Run:
         return f"{self.found:,} violations in {self.items:,} items{corrected}{stopped}\n"
 
 
-def _rate(units_per_second: int, options: ViolationsOptions) -> UnitRate | None:
+def _rate(units_per_second: int, options: ViolationsOptions) -> SteadyRate | None:
     """The maximum rate of units; None: no limit."""
     if options.units_percent is None:
         return None
-    return UnitRate(units_per_second * options.units_percent / 100)
+    return SteadyRate(units_per_second * options.units_percent / 100)
 
 
 # -- output ---------------------------------------------------------------------------------

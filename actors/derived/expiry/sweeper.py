@@ -17,7 +17,6 @@ import structlog
 from msgspec import Struct
 
 from dynactor.actors.derived.expiry.expiry_times import Listed
-from dynactor.actors.derived.expiry.sweep_rate import SweepRate
 from dynactor.actors.followers.follower import Follower
 from dynactor.actors.partition.messages import Expired
 from dynactor.actors.runtime.clock import Clock
@@ -25,6 +24,7 @@ from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.actors.runtime.replies import PartitionMoved
 from dynactor.model.errors import InternalServerError, ResourceNotFoundException
+from dynactor.model.throttling.steady_rate import SteadyRate
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.model.writes.expiry import PAST_US
 from dynactor.storage import key_layout
@@ -36,6 +36,8 @@ _BATCH_ITEMS: Final = 128
 _BATCH_BYTES: Final = 64 * 1024
 # Items that become due within this time go in one sweep.
 _PAUSE_SECONDS: Final = 0.1
+# Deletions that a busy event loop has delayed may catch up, for at most this time.
+MOST_BEHIND_SECONDS: Final = 0.1
 _REFUSED_SECONDS: Final = 1.0
 # Pause before another attempt to delete an item that is damaged, or locked by a transaction.
 _HELD_SECONDS: Final = 0.25
@@ -73,7 +75,7 @@ class SweepEnvironment(NamedTuple):
 
     store: Store
     clock: Clock
-    rate: SweepRate
+    rate: SteadyRate
     delay_seconds: float
 
 
@@ -181,7 +183,8 @@ class Sweeper:
         self._earliest_us = _NEVER
         counter = 0
         async for positions in self._due(first_us, before_us):
-            await self._pause(self._rate.take(len(positions)))
+            now_seconds = asyncio.get_running_loop().time()
+            await self._pause(self._rate.take(len(positions), now_seconds))
             if self._closed.done():
                 return
             try:

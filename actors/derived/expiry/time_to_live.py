@@ -9,7 +9,6 @@ from functools import partial
 from msgspec import Struct
 
 from dynactor.actors.derived.expiry.expiry_times import ExpiryTimes, Listed
-from dynactor.actors.derived.expiry.sweep_rate import SweepRate
 from dynactor.actors.derived.expiry.sweeper import SweepEnvironment, Sweeper, SweptRange
 from dynactor.actors.feeds.change_feed import ChangeFeed
 from dynactor.actors.followers.log_followers import LogFollowers
@@ -18,6 +17,7 @@ from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.followers import Subscription
 from dynactor.actors.table.table import Table
 from dynactor.model.limits import TIME_TO_LIVE_CHANGE_SECONDS
+from dynactor.model.throttling.steady_rate import SteadyRate
 from dynactor.storage import key_layout
 from dynactor.storage.partition_map import PartitionMap
 
@@ -47,7 +47,7 @@ class TimeToLiveActors:
         table: Table,
         environment: TableEnvironment,
         settings: TimeToLiveSettings,
-        rate: SweepRate,
+        rate: SteadyRate,
     ) -> None:
         definition = table.definition
         assert definition.time_to_live is not None

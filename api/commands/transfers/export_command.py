@@ -17,7 +17,6 @@ from cyclopts.types import PositiveFloat, PositiveInt
 
 from dynactor.api.clients.client import RequestFailed
 from dynactor.api.clients.reach import CannotCall
-from dynactor.api.clients.unit_rate import UnitRate
 from dynactor.api.commands.transfers import table_copy
 from dynactor.api.commands.transfers.anonymizer import AnonymizeOptions
 from dynactor.api.commands.transfers.export_run import ExportRun, unfinished
@@ -28,6 +27,7 @@ from dynactor.api.commands.transfers.table_files import TIME_TO_LIVE
 from dynactor.api.commands.transfers.table_reader import TableReader
 from dynactor.api.commands.transfers.terminal_progress import TerminalProgress
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
+from dynactor.model.throttling.steady_rate import SteadyRate
 from dynactor.model.transfers.transfer_names import transfer_id
 from dynactor.storage.buckets.bucket import BucketError
 
@@ -138,7 +138,7 @@ async def export_table(
         await run.start(export_id, creation, options.segments)
     else:
         run.resume(folder)
-    rate = None if options.rate is None else UnitRate(options.rate)
+    rate = None if options.rate is None else SteadyRate(options.rate)
     exported = await run.finish(rate)
     if anonymizer is not None:
         lines.say(f"unchanged attributes: {', '.join(anonymizer.unnamed) or 'none'}")

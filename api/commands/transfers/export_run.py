@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from dynactor.actors.transfers import manifests
 from dynactor.actors.transfers.manifests import DataFile
-from dynactor.api.clients.unit_rate import UnitRate
+from dynactor.api.clients.unit_rate import wait_after
 from dynactor.api.commands.transfers.anonymizer import Anonymizer
 from dynactor.api.commands.transfers.concurrent_calls import concurrent_calls
 from dynactor.api.commands.transfers.mirror_state import Segment
@@ -25,6 +25,7 @@ from dynactor.api.commands.transfers.table_copy import Description, table_id
 from dynactor.api.commands.transfers.table_files import DEFINITION
 from dynactor.api.commands.transfers.table_reader import TableReader
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
+from dynactor.model.throttling.steady_rate import SteadyRate
 from dynactor.model.transfers.table_export import TableExport
 from dynactor.model.values import item as items
 from dynactor.storage.buckets.bucket import ObjectWriter
@@ -123,7 +124,7 @@ class ExportRun:
     def _prefix(self) -> str:
         return f"AWSDynamoDB/{self._progress.export_id}"
 
-    async def finish(self, rate: UnitRate | None) -> Path:
+    async def finish(self, rate: SteadyRate | None) -> Path:
         """Export the rest of the table; returns the folder of the export.
 
         Raises:
@@ -165,7 +166,7 @@ class ExportRun:
         await self._bucket.put(f"{self._prefix}/{name}.md5", digest)
         await self._bucket.put(f"{self._prefix}/{name}.json", data)
 
-    async def _write_segment(self, number: int, segment: Segment, rate: UnitRate | None) -> None:
+    async def _write_segment(self, number: int, segment: Segment, rate: SteadyRate | None) -> None:
         """Write the rest of a segment into files, at least one."""
         pages = self._reader.pages(number, len(self._progress.segments), after=segment.after)
         file: GzipObject | None = None
@@ -197,7 +198,7 @@ class ExportRun:
                     segment.after, segment.has_ended = page.after, page.after is None
                     self._save()
                 if rate is not None:
-                    await rate.wait_after(len(page.items))
+                    await wait_after(rate, len(page.items))
         finally:
             if file is not None:
                 with CancelScope(shield=True):

@@ -22,7 +22,6 @@ from dynactor.api.clients.admin_client import AdminRequestFailed
 from dynactor.api.clients.client import RequestFailed
 from dynactor.api.clients.reach import CannotCall
 from dynactor.api.clients.tables_address import TablesAddress
-from dynactor.api.clients.unit_rate import UnitRate
 from dynactor.api.commands.transfers import table_copy
 from dynactor.api.commands.transfers.anonymizer import AnonymizeOptions, Anonymizer
 from dynactor.api.commands.transfers.batch_writer import BatchWriter
@@ -43,6 +42,7 @@ from dynactor.api.commands.transfers.table_pieces import TablePieces
 from dynactor.api.commands.transfers.terminal_progress import TerminalProgress
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 from dynactor.model.definitions.table import TableDefinition
+from dynactor.model.throttling.steady_rate import SteadyRate
 from dynactor.model.transfers.csv_columns import COLUMN_TYPES, csv_types
 from dynactor.model.transfers.item_reader import ItemReader
 from dynactor.model.transfers.records import Fault
@@ -254,7 +254,7 @@ class ImportCommand:
             None if is_dry else BatchWriter(patient, name, self._pause),
             report,
             change=anonymizer,
-            rate=None if self._options.rate is None else UnitRate(self._options.rate),
+            rate=None if self._options.rate is None else SteadyRate(self._options.rate),
             turn=anyio.lowlevel.checkpoint,
         )
         run.counts = state.counts

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from dynactor.api.clients.unit_rate import UnitRate
+from dynactor.api.clients.unit_rate import wait_after
 from dynactor.api.commands.transfers.batch_writer import BatchWriter
 from dynactor.api.commands.transfers.table_files import (
     CsvOptions,
@@ -16,6 +16,7 @@ from dynactor.api.commands.transfers.table_files import (
     records_of,
 )
 from dynactor.model.errors import SerializationException, ValidationException
+from dynactor.model.throttling.steady_rate import SteadyRate
 from dynactor.model.transfers.item_reader import ItemReader
 from dynactor.model.transfers.records import Fault, Record
 
@@ -75,7 +76,7 @@ class ImportRun:
         report: Report,
         *,
         change: Change | None = None,
-        rate: UnitRate | None = None,
+        rate: SteadyRate | None = None,
         turn: Callable[[], Awaitable[None]],
     ) -> None:
         self.counts = Counts()
@@ -145,7 +146,7 @@ class ImportRun:
                 self._refuse(file, Fault(record.line, record.text, error_type, message))
                 self.counts.written -= 1
             if self._rate is not None:
-                await self._rate.wait_after(len(reads))
+                await wait_after(self._rate, len(reads))
         self.counts.written += len(reads)
 
     def _refuse(self, file: SourceFile, fault: Fault) -> None:

@@ -12,8 +12,12 @@ import pytest
 from msgspec import structs
 
 from dynactor.actors.derived.expiry.expiry_times import ExpiryTimes, Listed
-from dynactor.actors.derived.expiry.sweep_rate import SweepRate
-from dynactor.actors.derived.expiry.sweeper import SweepEnvironment, Sweeper, SweptRange
+from dynactor.actors.derived.expiry.sweeper import (
+    MOST_BEHIND_SECONDS,
+    SweepEnvironment,
+    Sweeper,
+    SweptRange,
+)
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.feeds.change_feed import ChangeFeed, RecentChanges
 from dynactor.actors.partition.messages import Expired
@@ -24,6 +28,7 @@ from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.update import parse_update
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.throttling.steady_rate import SteadyRate
 from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Delete, Update
 from dynactor.storage import codec, key_layout
@@ -164,10 +169,10 @@ def test_a_partition_has_the_slices_that_overlap_its_range():
 
 
 async def test_deletions_are_spread_evenly_over_time():
-    rate = SweepRate(1_000)
-    waits = [rate.take(50) for _ in range(5)]
+    rate = SteadyRate(1_000, most_behind_seconds=MOST_BEHIND_SECONDS)
+    waits = [rate.take(50, 7.0) for _ in range(5)]
     # The rate allows a burst of up to 100 ms of unused time.
-    assert waits == pytest.approx([0, 0, 0, 0.05, 0.1], abs=0.02)
+    assert waits == pytest.approx([0, 0, 0, 0.05, 0.1])
 
 
 async def test_changes_applied_twice_leave_the_same_expiry_rows():
@@ -340,7 +345,7 @@ async def test_items_that_never_expire_wake_no_sweeper():
     async with memory_store() as store:
         rows = ExpiryTimes(1, KeySchema((KeyAttribute("pk", "S"),)), "at")
         feed = ChangeFeed(1, store, RecentChanges())
-        means = SweepEnvironment(store, SetClock(NOW), SweepRate(1.0), 0.0)
+        means = SweepEnvironment(store, SetClock(NOW), SteadyRate(1.0), 0.0)
         sweeper = Sweeper(SweptRange(1, b"", None), expirer_of(rows, feed), expire, means)
         never = (0, 1, -5, NOW - FIVE_YEARS)
         sweeper.notice([Listed(at * 1_000_000, b"position") for at in never])

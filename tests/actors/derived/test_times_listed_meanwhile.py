@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 import anyio
 
 from dynactor.actors.derived.expiry.expiry_times import ExpiryTimes, Listed
-from dynactor.actors.derived.expiry.sweep_rate import SweepRate
 from dynactor.actors.derived.expiry.sweeper import SweepEnvironment, Sweeper, SweptRange
 from dynactor.actors.feeds.change_feed import ChangeFeed, RecentChanges
 from dynactor.actors.partition.messages import Expired
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.model.errors import InternalServerError
 from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.throttling.steady_rate import SteadyRate
 from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Group
 from tests.support.databases.databases import SetClock
@@ -37,7 +37,7 @@ class Swept:
         self.asked: list[bytes] = []
         rows = ExpiryTimes(TABLE_ID, KeySchema((KeyAttribute("pk", "S"),)), "at")
         follower = expirer_of(rows, ChangeFeed(1, store, RecentChanges()))
-        means = SweepEnvironment(store, self.clock, SweepRate(1_000_000.0), 0.0)
+        means = SweepEnvironment(store, self.clock, SteadyRate(1_000_000.0), 0.0)
         self.sweeper = Sweeper(SweptRange(TABLE_ID, b"", None), follower, self._expire, means)
 
         # The next requests to delete raise these errors, one after another.

@@ -7,12 +7,12 @@ import asyncio
 import pytest
 
 from dynactor.actors.derived.expiry.expiry_times import ExpiryTimes
-from dynactor.actors.derived.expiry.sweep_rate import SweepRate
 from dynactor.actors.derived.expiry.sweeper import SweepEnvironment, Sweeper, SweptRange
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.feeds.change_feed import ChangeFeed, RecentChanges
 from dynactor.actors.partition.messages import Expired
 from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.throttling.steady_rate import SteadyRate
 from dynactor.storage.store import Group
 from tests.support.databases.databases import (
     SetClock,
@@ -79,7 +79,7 @@ async def test_the_sweeper_retries_a_locked_item_a_few_times_a_second():
         durable = await store.commit([Group(b"head", None, b"", [(listed, b"")], [])])
         await durable
         expirer = expirer_of(rows, ChangeFeed(1, store, RecentChanges()))
-        means = SweepEnvironment(store, SetClock(NOW), SweepRate(1_000.0), 0.0)
+        means = SweepEnvironment(store, SetClock(NOW), SteadyRate(1_000.0), 0.0)
         sweeper = Sweeper(SweptRange(1, b"", None), expirer, expire, means)
         running = asyncio.create_task(sweeper.run())
         await pass_seconds(10)
