@@ -15,6 +15,7 @@ from dynactor.actors.followers.outside import Outlet
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.transfers import manifests
 from dynactor.actors.transfers.bucket_use import BucketUse
+from dynactor.actors.transfers.export_writer import ExportedFile, open_file, write_manifests
 from dynactor.actors.transfers.manifests import DataFile
 from dynactor.model.transfers.ion_text import line_of
 from dynactor.model.transfers.item_filter import item_filter
@@ -23,7 +24,6 @@ from dynactor.model.values import item as items
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage import codec
 from dynactor.storage.buckets.bucket import Bucket
-from dynactor.storage.buckets.gzip_object import GzipObject
 from dynactor.storage.buckets.open_buckets import Buckets
 from dynactor.storage.store import Row
 from dynactor.streams.change_record import ChangeRecord
@@ -51,10 +51,7 @@ class ExportFiles(BucketUse, Outlet):
         self._ends = export.starts[1:]
         self._partition = 0
         self._files: list[DataFile] = []
-        self._file: GzipObject | None = None
-        self._file_key = ""
-        self._file_items = 0
-        self._file_bytes = 0
+        self._file: ExportedFile | None = None
 
     @cached_property
     def _bucket(self) -> Bucket:
@@ -95,14 +92,11 @@ class ExportFiles(BucketUse, Outlet):
         if not rows:
             return
         # A larger partition is written into several files.
-        if self._file_bytes >= self._bucket.most_object_bytes:
+        if self._file is not None and self._file.size_bytes >= self._bucket.most_object_bytes:
             await self._close_file()
         file = self._file or await self._open_file()
         lines, size_bytes = self._lines(rows)
-        data = b"".join(lines)
-        await file.write(data)
-        self._file_items += len(lines)
-        self._file_bytes += len(data)
+        await file.write(lines)
         self.export = structs.replace(
             self.export,
             item_count=self.export.item_count + len(lines),
@@ -156,26 +150,21 @@ class ExportFiles(BucketUse, Outlet):
             **{name: items.decode(data) for name, data in images.items() if data is not None},
         )
 
-    async def _open_file(self) -> GzipObject:
+    async def _open_file(self) -> ExportedFile:
         # The same name after a restart, so that a repeated export leaves no other files behind.
         number = len(self._files)
         digest = sha256(f"{self.export.export_id} {number}".encode()).digest()
         name = b32encode(digest).decode().lower()[:_NAME_CHARACTERS]
         ending = "ion" if self.export.is_ion else "json"
-        self._file_key = f"{self.export.data_folder}/{name}.{ending}.gz"
-        self._file = GzipObject(await self._bucket.writer(self._file_key))
-        self._file_items = self._file_bytes = 0
+        key = f"{self.export.data_folder}/{name}.{ending}.gz"
+        self._file = await open_file(self._bucket, key)
         return self._file
 
     async def _close_file(self) -> None:
         """Complete the file of the partition, also if the partition is empty."""
         file = self._file or await self._open_file()
-        written = await file.close()
+        self._files.append(await file.close())
         self._file = None
-        self._files.append(
-            DataFile(self._file_items, written.md5_checksum, written.etag, self._file_key)
-        )
-        self._file_bytes = 0
 
     async def finish(self) -> None:
         """Complete the last files, and write the manifests."""
@@ -186,15 +175,9 @@ class ExportFiles(BucketUse, Outlet):
             self.export = structs.replace(
                 self.export, ended_epoch_seconds=self._clock.now_epoch_seconds()
             )
-            await self._put_manifest(manifests.FILES, manifests.files_manifest(self._files))
-            # The summary comes last: readers take an export with a summary for complete.
-            summary = manifests.summary_manifest(self.export, self._table_arn)
-            await self._put_manifest(manifests.SUMMARY, summary)
-
-    async def _put_manifest(self, name: str, data: bytes) -> None:
-        digest = manifests.checksum(data).encode()
-        await self._bucket.put(f"{self.export.folder}/{name}.md5", digest)
-        await self._bucket.put(f"{self.export.folder}/{name}.json", data)
+            await write_manifests(
+                self._bucket, self.export.folder, self._files, self.export, self._table_arn
+            )
 
     async def abort(self) -> None:
         """Drop the file that is not complete."""

@@ -16,6 +16,7 @@ from anyio import CancelScope
 from msgspec import Struct
 
 from dynactor.actors.transfers import manifests
+from dynactor.actors.transfers.export_writer import ExportedFile, open_file, write_manifests
 from dynactor.actors.transfers.manifests import DataFile
 from dynactor.api.clients.unit_rate import wait_after
 from dynactor.api.commands.transfers.anonymizer import Anonymizer
@@ -28,9 +29,7 @@ from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 from dynactor.model.throttling.steady_rate import SteadyRate
 from dynactor.model.transfers.table_export import TableExport
 from dynactor.model.values import item as items
-from dynactor.storage.buckets.bucket import ObjectWriter
 from dynactor.storage.buckets.directory_bucket import DirectoryBucket
-from dynactor.storage.buckets.gzip_object import GzipObject
 from dynactor.storage.data_directory import write_durably
 
 _PROGRESS: Final = "_progress.json"
@@ -153,47 +152,33 @@ class ExportRun:
             item_count=sum(file.item_count for file in files),
             billed_size_bytes=progress.billed_size_bytes,
         )
-        await self._put_manifest(manifests.FILES, manifests.files_manifest(files))
-        # The summary comes last: readers take an export with a summary for complete.
-        summary = manifests.summary_manifest(export, self._description["TableArn"])
-        await self._put_manifest(manifests.SUMMARY, summary)
+        arn = self._description["TableArn"]
+        await write_manifests(self._bucket, self._prefix, files, export, arn)
         folder = self._directory / self._prefix
         (folder / _PROGRESS).unlink()
         return folder
 
-    async def _put_manifest(self, name: str, data: bytes) -> None:
-        digest = manifests.checksum(data).encode()
-        await self._bucket.put(f"{self._prefix}/{name}.md5", digest)
-        await self._bucket.put(f"{self._prefix}/{name}.json", data)
-
     async def _write_segment(self, number: int, segment: Segment, rate: SteadyRate | None) -> None:
         """Write the rest of a segment into files, at least one."""
         pages = self._reader.pages(number, len(self._progress.segments), after=segment.after)
-        file: GzipObject | None = None
-        key = ""
-        count = size_bytes = written_bytes = 0
+        file: ExportedFile | None = None
+        size_bytes = 0
         try:
             async for page in pages:
                 if file is None:
                     key = f"{self._prefix}/data/{self._name(number)}.json.gz"
-                    file = await self._opened(key)
-                    count = size_bytes = written_bytes = 0
+                    file = await open_file(self._bucket, key)
+                    size_bytes = 0
                 size_bytes += sum(map(items.check, page.items))
                 exported = page.items
                 if self._anonymizer is not None:
                     exported = [self._anonymizer.changed(item) for item in exported]
-                data = b"".join([b'{"Item":%b}\n' % _encode(item) for item in exported])
-                await file.write(data)
-                count += len(page.items)
-                written_bytes += len(data)
+                await file.write([b'{"Item":%b}\n' % _encode(item) for item in exported])
                 self._items += len(page.items)
                 self._show(f"{self._items:,} items exported")
-                if written_bytes >= _FILE_BYTES or page.after is None:
-                    closed = await file.close()
+                if file.size_bytes >= _FILE_BYTES or page.after is None:
+                    self._progress.files.append(await file.close())
                     file = None
-                    self._progress.files.append(
-                        DataFile(count, closed.md5_checksum, closed.etag, key)
-                    )
                     self._progress.billed_size_bytes += size_bytes
                     segment.after, segment.has_ended = page.after, page.after is None
                     self._save()
@@ -203,14 +188,6 @@ class ExportRun:
             if file is not None:
                 with CancelScope(shield=True):
                     await file.abort()
-
-    async def _opened(self, key: str) -> GzipObject:
-        writer: ObjectWriter | None = None
-        # An open file must not be lost by a cancellation.
-        with CancelScope(shield=True):
-            writer = await self._bucket.writer(key)
-        assert writer is not None
-        return GzipObject(writer)
 
     def _name(self, number: int) -> str:
         """The name of a segment's next file, the same if the export repeats it."""
