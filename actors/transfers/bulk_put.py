@@ -24,6 +24,7 @@ from dynactor.actors.transfers.error_log import ErrorLog
 from dynactor.actors.transfers.import_files import DAMAGED, OTHER_COMPRESSION, ImportFile, files_of
 from dynactor.actors.transfers.source_records import SourceRecords, lines_or_ion, reporting
 from dynactor.model import capacity, limits
+from dynactor.model.back_off import BackOff
 from dynactor.model.capacity import ItemWrite, Receipt
 from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import (
@@ -247,10 +248,9 @@ class BulkPut:
         await self._wait_for_rate(units)
         loop = asyncio.get_running_loop()
         began = loop.time()
-        pause_seconds = _FIRST_RETRY_SECONDS
+        back_off = BackOff(_FIRST_RETRY_SECONDS, _LONGEST_RETRY_SECONDS)
         while page := await self._write(self._table(), page):
-            await self._pause(pause_seconds)
-            pause_seconds = min(2 * pause_seconds, _LONGEST_RETRY_SECONDS)
+            await self._pause(back_off.pause_seconds())
         if self._condition_bytes >= _OBJECT_BYTES:
             await self._store_conditions(output)
         pause_seconds = self._pacing.seconds_after(loop.time() - began)

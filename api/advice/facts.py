@@ -18,7 +18,7 @@ from dynactor.api.admin_api.insights_messages import (
 )
 from dynactor.api.advice.traffic import Access, Factors, Traffic
 from dynactor.api.clients.admin_client import AdminClient
-from dynactor.api.clients.client import Client
+from dynactor.api.clients.client import Endpoint
 from dynactor.model.capacity import item_read_units, write_units
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.values.item import Item
@@ -111,11 +111,11 @@ def schema_of(description: dict[str, Any], resource: dict[str, Any]) -> KeySchem
     return KeySchema(part("HASH"), part("RANGE"))
 
 
-async def gather(admin: AdminClient, client: Client, wanted: Wanted) -> Facts:
+async def gather(admin: AdminClient, client: Endpoint, wanted: Wanted) -> Facts:
     """Request all facts.
 
     Raises:
-        RequestFailed, CannotCall: the errors of ``Client.call``.
+        RequestFailed, CannotCall: the errors of ``Endpoint.call``.
         AdminRequestFailed: the admin listener refuses a request.
     """
     description = (await client.call("DescribeTable", {"TableName": wanted.table}))["Table"]

@@ -7,10 +7,11 @@ placeholder, which is enough for a server that accepts any signature.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
-from typing import Any, Final
+from itertools import count
+from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 import anyio
@@ -28,16 +29,15 @@ from dynactor.api.clients.reach import CannotCall, no_address, not_reached
 from dynactor.api.clients.trusted_authorities import tls_context
 from dynactor.api.http.protocol import JSON_1_0
 from dynactor.api.keys.access_keys import own_access_key
-from dynactor.api.keys.signature import authorization
+from dynactor.api.keys.signature import AccessKey, authorization
 from dynactor.api.requests import maintenance_header
-from dynactor.api.requests.operation import DYNAMODB
+from dynactor.api.requests.operation import DYNAMODB, DYNAMODB_STREAMS
+from dynactor.model.back_off import BackOff
 
-_UNSIGNED: Final = (
-    "AWS4-HMAC-SHA256 Credential={}/20260101/{}/dynamodb/aws4_request, SignedHeaders=host, "
-    "Signature=none"
-)
+# Signs if the environment has no key.
+_PLACEHOLDER: Final = "none"
 # Types of errors after which the same request may succeed.
-TRANSIENT: Final = frozenset(
+_TRANSIENT: Final = frozenset(
     {
         "InternalServerError",
         "ProvisionedThroughputExceededException",
@@ -56,8 +56,19 @@ _ASKS_TO_SIGN: Final = frozenset(
 )
 # These operations succeed with an empty body.
 _UNANSWERED: Final = frozenset({"TagResource", "UntagResource"})
+# AWS's error for a shard that too many readers read, or a stream that is described too often. For
+# operations on tables, it is the error of a quota.
+_STREAM_LIMIT: Final = "LimitExceededException"
+STREAMS_OPERATIONS: Final = frozenset({"DescribeStream", "GetRecords", "GetShardIterator"})
+
+# A caller that does not wait gets the error of the last of these attempts. Others are told that the
+# request waits.
 _ATTEMPTS: Final = 8
 _FIRST_PAUSE_SECONDS: Final = 0.05
+_LONGEST_PAUSE_SECONDS: Final = 10.0
+# A request whose connection broke may still be running. The pause lets it end before its
+# repetition.
+_AWAY_SECONDS: Final = 1.0
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -72,8 +83,74 @@ class RequestFailed(Exception):
         self.message = message
 
 
+class Endpoint(Protocol):
+    """Calls operations of DynamoDB and of DynamoDB Streams."""
+
+    async def call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a request.
+
+        Raises:
+            RequestFailed: the endpoint answered with an error.
+            CannotCall: the endpoint did not answer.
+        """
+        ...
+
+
+class RetryingEndpoint:
+    """Repeats requests after transient errors, such as throttling."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        pause: Callable[[float], Awaitable[None]] = anyio.sleep,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        """With ``say``, which shows a line, requests wait as long as the server is away.
+
+        Such requests must have the same effect when they are repeated.
+        """
+        self._endpoint = endpoint
+        self._pause = pause
+        self._say = say
+        self._is_waiting = False
+
+    async def call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a request; raises as ``Endpoint``."""
+        back_off = BackOff(_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
+        for attempt in count(1):
+            least_seconds = 0.0
+            try:
+                answer = await self._endpoint.call(operation, request)
+            except CannotCall as error:
+                if self._say is None:
+                    raise
+                reason, least_seconds = str(error), _AWAY_SECONDS
+            except RequestFailed as error:
+                is_last = self._say is None and attempt == _ATTEMPTS
+                if is_last or not _is_transient(operation, error.error_type):
+                    raise
+                reason = str(error)
+            else:
+                break
+            if self._say and not self._is_waiting and (least_seconds or attempt >= _ATTEMPTS):
+                self._is_waiting = True
+                self._say(f"waiting: {reason}")
+            await self._pause(back_off.pause_seconds(least_seconds))
+        if self._say and self._is_waiting:
+            self._is_waiting = False
+            self._say("continuing")
+        return answer
+
+
+def _is_transient(operation: str, error_type: str) -> bool:
+    """Whether the same request may succeed later."""
+    if error_type == _STREAM_LIMIT:
+        return operation in STREAMS_OPERATIONS
+    return error_type in _TRANSIENT
+
+
 class Client:
-    """Calls operations at one endpoint."""
+    """Calls operations at one host, once."""
 
     def __init__(
         self,
@@ -84,33 +161,15 @@ class Client:
     ) -> None:
         self._endpoint = endpoint
         self._session = session
-        self._access_key = own_access_key(environment)
+        self._scope = scope = caller_scope(region, environment)
+        own_key = own_access_key(environment)
+        self._has_key = own_key is not None
+        self._access_key = own_key or AccessKey(scope.access_key_id, _PLACEHOLDER)
         self._session_token = environment.get("AWS_SESSION_TOKEN")
-        self._scope = caller_scope(region, environment)
 
-    async def call(
-        self, operation: str, request: dict[str, Any], service: str = DYNAMODB
-    ) -> dict[str, Any]:
-        """The answer to a request; retries transient errors, such as throttling.
-
-        Raises:
-            RequestFailed: the server answered with an error.
-            CannotCall: the server did not answer.
-        """
-        pause_seconds = _FIRST_PAUSE_SECONDS
-        for _ in range(_ATTEMPTS - 1):
-            try:
-                return await self._call_once(operation, request, service)
-            except RequestFailed as error:
-                if error.error_type not in TRANSIENT:
-                    raise
-            await anyio.sleep(pause_seconds)
-            pause_seconds *= 2
-        return await self._call_once(operation, request, service)
-
-    async def _call_once(
-        self, operation: str, request: dict[str, Any], service: str
-    ) -> dict[str, Any]:
+    async def call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a request; raises as ``Endpoint``."""
+        service = DYNAMODB_STREAMS if operation in STREAMS_OPERATIONS else DYNAMODB
         body = _encode(request)
         with _reaching(self._endpoint):
             async with self._session.post(
@@ -128,7 +187,7 @@ class Client:
             ) from None
         if status != 200:  # noqa: PLR2004 - HTTP's
             error_type = str(answer.get("__type", status)).rpartition("#")[2]
-            if self._access_key is None and error_type in _ASKS_TO_SIGN:
+            if not self._has_key and error_type in _ASKS_TO_SIGN:
                 raise CannotCall(
                     f"{self._endpoint} needs signed requests: set AWS_ACCESS_KEY_ID and "
                     "AWS_SECRET_ACCESS_KEY"
@@ -138,13 +197,9 @@ class Client:
 
     def _headers(self, target: str, body: bytes) -> dict[str, str]:
         headers = {"content-type": JSON_1_0, "x-amz-target": target, **maintenance_header.HEADER}
-        if self._access_key is None:
-            scope = self._scope
-            unsigned = _UNSIGNED.format(scope.access_key_id, scope.region)
-            return headers | {"authorization": unsigned}
         # The Host header has no user name and no password.
         headers["host"] = urlsplit(self._endpoint).netloc.rpartition("@")[2]
-        if self._session_token:
+        if self._has_key and self._session_token:
             headers["x-amz-security-token"] = self._session_token
         now = datetime.now(UTC)
         return headers | authorization(self._access_key, self._scope.region, headers, body, now)

@@ -18,7 +18,7 @@ from dynactor.api.advice.key_findings import Finding, Level
 from dynactor.api.advice.report import Asked, findings_of, report
 from dynactor.api.advice.text import figure, size, time_span
 from dynactor.api.clients.admin_client import AdminRequestFailed
-from dynactor.api.clients.client import RequestFailed, open_client
+from dynactor.api.clients.client import RequestFailed, RetryingEndpoint, open_client
 from dynactor.api.clients.reach import CannotCall
 from dynactor.api.clients.tables_address import TablesAddress
 
@@ -89,7 +89,7 @@ def advise(options: AdviseOptions) -> int:
 
 async def _gather(options: AdviseOptions) -> Facts:
     async with open_client(options.server.endpoint, options.server.region) as client:
-        return await gather(options.server.admin_client(), client, options)
+        return await gather(options.server.admin_client(), RetryingEndpoint(client), options)
 
 
 def _text(facts: Facts, findings: Sequence[tuple[str, list[Finding]]]) -> str:

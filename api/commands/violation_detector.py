@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from dynactor.api.clients.client import Client, RequestFailed
+from dynactor.api.clients.client import Endpoint, RequestFailed
 from dynactor.api.clients.unit_rate import wait_after
 from dynactor.model.definitions.index import KeyViolation, key_violation, part_size_bytes
 from dynactor.model.errors import DynamoDBError
@@ -138,7 +138,7 @@ class Allowance:
 
 
 async def pages(
-    client: Client,
+    client: Endpoint,
     target: Target,
     segment: int,
     segments: int,
@@ -149,7 +149,7 @@ async def pages(
     """Read one segment of the table page by page, until its end or the end of the allowance.
 
     Raises:
-        RequestFailed, CannotCall: the errors of ``Client.call``.
+        RequestFailed, CannotCall: the errors of ``Endpoint.call``.
     """
     wanted = dict.fromkeys(
         (*target.table_key, *(attribute.name for attribute in target.index_key.attributes))
@@ -205,7 +205,7 @@ def violations_of(target: Target, item: Item) -> list[Violation]:
 
 
 async def correct(
-    client: Client,
+    client: Endpoint,
     target: Target,
     violations: Sequence[Violation],
     fix: Fix,
@@ -214,7 +214,7 @@ async def correct(
     """Correct one item atomically unless a value has changed; returns each violation's outcome.
 
     Raises:
-        RequestFailed, CannotCall: the errors of ``Client.call``.
+        RequestFailed, CannotCall: the errors of ``Endpoint.call``.
     """
     new_values = {
         at: value
@@ -245,7 +245,7 @@ def is_possible(schema: KeySchema, attribute: KeyAttribute, value: AttributeValu
 
 
 async def _update(
-    client: Client,
+    client: Endpoint,
     target: Target,
     violations: Sequence[Violation],
     new_values: Mapping[int, AttributeValue],

@@ -19,7 +19,7 @@ from cyclopts.validators import Number
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-from dynactor.api.clients.client import Client, RequestFailed, open_client
+from dynactor.api.clients.client import Endpoint, RequestFailed, RetryingEndpoint, open_client
 from dynactor.api.clients.reach import CannotCall
 from dynactor.api.commands import violation_detector
 from dynactor.api.commands.violation_corrections import BadCorrection, Corrections, read_corrections
@@ -130,7 +130,8 @@ def violations(options: ViolationsOptions) -> int:
 
 
 async def _run(options: ViolationsOptions) -> int:
-    async with open_client(options.endpoint, options.region) as client:
+    async with open_client(options.endpoint, options.region) as single:
+        client = RetryingEndpoint(single)
         target = await _target(client, options)
         corrections = _corrections(options, target)
         fix = corrections or _fix(options, target.index_key)
@@ -149,7 +150,7 @@ async def _run(options: ViolationsOptions) -> int:
 # -- options --------------------------------------------------------------------------------
 
 
-async def _target(client: Client, options: ViolationsOptions) -> Target:
+async def _target(client: Endpoint, options: ViolationsOptions) -> Target:
     """The table's definition, and the key of the index."""
     if (options.index is None) == (not options.partition_key):
         raise _Trouble("Give either --index or --partition-key NAME:TYPE")
@@ -276,7 +277,7 @@ class _Run:
 
     def __init__(
         self,
-        client: Client,
+        client: Endpoint,
         target: Target,
         fix: Fix | None,
         *,

@@ -13,6 +13,7 @@ from dynactor.actors.derived.kafka.client_calls import failing_if_cancelled, pub
 from dynactor.actors.derived.kafka.kafka_sink import KafkaSink
 from dynactor.actors.derived.kafka.topic_session import TopicSession
 from dynactor.actors.followers.round_sink import Opened, Round
+from dynactor.model.back_off import BackOff
 from dynactor.model.limits import KIB
 from dynactor.streams.kafka.broker import (
     BrokerError,
@@ -35,29 +36,6 @@ _BATCH_DIVISOR: Final = 4
 _OTHER_ANSWERS: Final = 6
 
 _log = structlog.get_logger("kafka")
-
-
-class BackOff:
-    """Pauses between attempts to reach a broker, each twice as long as the one before."""
-
-    def __init__(self, session: TopicSession) -> None:
-        self._session = session
-        self._next_seconds = session.settings.first_pause_seconds
-
-    def reset(self) -> None:
-        """Start again with the shortest pause, after a successful attempt."""
-        self._next_seconds = self._session.settings.first_pause_seconds
-
-    async def pause(self, stopped: asyncio.Future[None], error: BrokerError) -> None:
-        """Wait before the next attempt, or until ``stopped`` completes.
-
-        A broker doesn't signal its return. A refusal lasts until the operator acts, so its pause is
-        the longest.
-        """
-        longest_seconds = self._session.settings.longest_pause_seconds
-        seconds = longest_seconds if isinstance(error, Refused) else self._next_seconds
-        await asyncio.wait([stopped], timeout=self._session.jittered(seconds))
-        self._next_seconds = min(2 * seconds, longest_seconds)
 
 
 class KafkaSender:
@@ -88,7 +66,8 @@ class KafkaSender:
         self._sink = sink
         self._on_change = on_change
         self._is_new = is_new
-        self._back_off = BackOff(session)
+        settings = session.settings
+        self._back_off = BackOff(settings.first_pause_seconds, settings.longest_pause_seconds)
         self._batch_bytes = _FIRST_BATCH_BYTES
         self._is_stuck = False
 
@@ -193,7 +172,12 @@ class KafkaSender:
         with anyio.CancelScope(shield=True):
             await self._session.discard()
         if not isinstance(error, TooLarge):
-            await self._back_off.pause(stopped, error)
+            # A broker doesn't signal its return. A refusal lasts until the operator acts, so its
+            # pause is the longest.
+            longest_seconds = self._session.settings.longest_pause_seconds
+            least_seconds = longest_seconds if isinstance(error, Refused) else 0.0
+            seconds = self._back_off.pause_seconds(least_seconds)
+            await asyncio.wait([stopped], timeout=self._session.jittered(seconds))
 
     def _set_state(self, state: SenderState, trouble: BrokerError | None) -> None:
         self.state = state

@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import anyio
 import msgspec
 
-from dynactor.api.clients.client import RequestFailed
+from dynactor.api.clients.client import Endpoint, RequestFailed
 from dynactor.api.commands.transfers.concurrent_calls import concurrent_calls
-from dynactor.api.commands.transfers.table_address import Endpoint
+from dynactor.model.back_off import BackOff
 from dynactor.model.limits import BATCH_WRITE_REQUESTS
 
 # The JSON of many small attributes is several times as large as their item. A request may have
@@ -74,7 +74,7 @@ class BatchWriter:
 
     async def _write_all(self, batch: list[_Placed], refused: list[Refused]) -> None:
         writes = [placed.write for placed in batch]
-        pause_seconds = _FIRST_PAUSE_SECONDS
+        back_off = BackOff(_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
         while writes:
             request = {"RequestItems": {self._table_name: writes}}
             try:
@@ -91,8 +91,7 @@ class BatchWriter:
                 return
             writes = answer.get("UnprocessedItems", {}).get(self._table_name, [])
             if writes:
-                await self._pause(pause_seconds)
-                pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
+                await self._pause(back_off.pause_seconds())
 
 
 def _batches(writes: Sequence[Write]) -> Iterator[list[_Placed]]:

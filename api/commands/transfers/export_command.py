@@ -15,14 +15,13 @@ import anyio
 from cyclopts import Parameter
 from cyclopts.types import PositiveFloat, PositiveInt
 
-from dynactor.api.clients.client import RequestFailed
+from dynactor.api.clients.client import Endpoint, RequestFailed, RetryingEndpoint
 from dynactor.api.clients.reach import CannotCall
 from dynactor.api.commands.transfers import table_copy
 from dynactor.api.commands.transfers.anonymizer import AnonymizeOptions
 from dynactor.api.commands.transfers.export_run import ExportRun, unfinished
 from dynactor.api.commands.transfers.parquet_files import require_pyarrow, write_parquet
-from dynactor.api.commands.transfers.patient_endpoint import PatientEndpoint
-from dynactor.api.commands.transfers.table_address import Endpoint, TableAddress, open_endpoint
+from dynactor.api.commands.transfers.table_address import TableAddress, open_endpoint
 from dynactor.api.commands.transfers.table_files import TIME_TO_LIVE
 from dynactor.api.commands.transfers.table_reader import TableReader
 from dynactor.api.commands.transfers.terminal_progress import TerminalProgress
@@ -113,11 +112,12 @@ async def export_table(
         RequestFailed, CannotCall: the endpoint refused a request.
         BucketError, OSError: a file can't be written.
     """
-    description = await table_copy.describe(endpoint, table)
+    brief = RetryingEndpoint(endpoint)
+    description = await table_copy.describe(brief, table)
     if description is None:
         raise TransferFailed(f"There is no table {table}")
     _make(directory)
-    patient = PatientEndpoint(endpoint, pause, lines.say)
+    patient = RetryingEndpoint(endpoint, pause, lines.say)
     folder = unfinished(directory, description) if options.resume else None
     key_types = {name: type_name for name, _, type_name in table_copy.key_types(description)}
     anonymizer = options.privacy.anonymizer(key_types)

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from dynactor.api.admin_api.upload_messages import UploadAnswer
 from dynactor.api.clients.admin_client import AdminRequestFailed
-from dynactor.api.clients.client import RequestFailed
+from dynactor.api.clients.client import Endpoint, RequestFailed, RetryingEndpoint
 from dynactor.api.clients.reach import CannotCall
 from dynactor.api.clients.tables_address import TablesAddress
 from dynactor.api.commands.transfers import table_copy
@@ -27,8 +27,7 @@ from dynactor.api.commands.transfers.anonymizer import AnonymizeOptions, Anonymi
 from dynactor.api.commands.transfers.batch_writer import BatchWriter
 from dynactor.api.commands.transfers.bulk_door import BulkDoor
 from dynactor.api.commands.transfers.import_run import Counts, ImportRun, Place
-from dynactor.api.commands.transfers.patient_endpoint import PatientEndpoint
-from dynactor.api.commands.transfers.table_address import Endpoint, TableAddress, open_endpoint
+from dynactor.api.commands.transfers.table_address import TableAddress, open_endpoint
 from dynactor.api.commands.transfers.table_files import (
     CsvOptions,
     InputFormat,
@@ -177,7 +176,9 @@ class ImportCommand:
         door: BulkDoor | None = None,
     ) -> None:
         """``door`` takes the items of new tables."""
-        self._endpoint = endpoint
+        # Only requests to existing tables wait for the server, because the address may be wrong.
+        self._endpoint = RetryingEndpoint(endpoint)
+        self._patient = RetryingEndpoint(endpoint, pause, lines.say)
         self._door = door
         self._options = options
         self._lines = lines
@@ -248,10 +249,9 @@ class ImportCommand:
         if self._options.resume and not is_dry:
             state = self._stored(path, state)
         report = _Report(self._lines, None if is_dry else path, state)
-        patient = PatientEndpoint(self._endpoint, self._pause, self._lines.say)
         run = ImportRun(
             ItemReader(definition),
-            None if is_dry else BatchWriter(patient, name, self._pause),
+            None if is_dry else BatchWriter(self._patient, name, self._pause),
             report,
             change=anonymizer,
             rate=None if self._options.rate is None else SteadyRate(self._options.rate),

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 import anyio
 
-from dynactor.api.clients.client import RequestFailed
+from dynactor.api.clients.client import Endpoint, RequestFailed
 from dynactor.api.commands.transfers.batch_writer import BatchWriter, Write
 from dynactor.api.commands.transfers.concurrent_calls import concurrent_calls
 from dynactor.api.commands.transfers.mirror_state import MirrorState, Segment
@@ -27,7 +27,6 @@ from dynactor.api.commands.transfers.shard_positions import (
     first_positions,
     readable,
 )
-from dynactor.api.commands.transfers.table_address import Endpoint
 from dynactor.api.commands.transfers.table_reader import TableReader, canonical
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 from dynactor.model.values.item import Item

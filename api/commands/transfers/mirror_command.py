@@ -15,7 +15,7 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.types import PositiveInt
 
-from dynactor.api.clients.client import RequestFailed
+from dynactor.api.clients.client import RequestFailed, RetryingEndpoint
 from dynactor.api.clients.reach import CannotCall
 from dynactor.api.commands.transfers import mirror_tables, table_copy
 from dynactor.api.commands.transfers.batch_writer import BatchWriter
@@ -29,7 +29,6 @@ from dynactor.api.commands.transfers.concurrent_calls import concurrent_calls
 from dynactor.api.commands.transfers.mirror import Mirror, started
 from dynactor.api.commands.transfers.mirror_state import MirrorState, Segment, StateFile
 from dynactor.api.commands.transfers.mirror_tables import Prepared, Side
-from dynactor.api.commands.transfers.patient_endpoint import PatientEndpoint
 from dynactor.api.commands.transfers.table_address import (
     open_endpoint,
     profile_environment,
@@ -134,12 +133,12 @@ async def run_mirror(options: MirrorOptions) -> int:
     ):
         if file.load() is None:
             # The first requests don't wait for a server, because the address may be wrong.
-            await table_copy.describe(from_endpoint, source.table_name)
-            await table_copy.describe(to_endpoint, target.table_name)
+            await table_copy.describe(RetryingEndpoint(from_endpoint), source.table_name)
+            await table_copy.describe(RetryingEndpoint(to_endpoint), target.table_name)
         run = MirrorRun(
             options,
-            Side(PatientEndpoint(from_endpoint, anyio.sleep, lines.say), source.table_name),
-            Side(PatientEndpoint(to_endpoint, anyio.sleep, lines.say), target.table_name),
+            Side(RetryingEndpoint(from_endpoint, anyio.sleep, lines.say), source.table_name),
+            Side(RetryingEndpoint(to_endpoint, anyio.sleep, lines.say), target.table_name),
             file=file,
             lines=lines,
         )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
-from dynactor.api.clients.client import RequestFailed
+from dynactor.api.clients.client import Endpoint, RequestFailed
 from dynactor.api.commands.transfers import table_copy
-from dynactor.api.commands.transfers.table_address import Endpoint
 from dynactor.api.commands.transfers.table_copy import MIRROR_TAG, Description, table_id
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 

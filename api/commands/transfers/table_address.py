@@ -7,31 +7,16 @@ from collections.abc import AsyncIterator, Mapping
 from configparser import Error, RawConfigParser
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from dynactor.api.clients.caller_scope import caller_scope
-from dynactor.api.clients.client import open_client
+from dynactor.api.clients.client import STREAMS_OPERATIONS, Endpoint, open_client
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
-from dynactor.api.requests.operation import DYNAMODB, DYNAMODB_STREAMS
 
 _AWS: Final = "aws:"
-STREAMS_OPERATIONS: Final = frozenset({"DescribeStream", "GetRecords", "GetShardIterator"})
 _DEFAULT_PROFILES: Final = "~/.aws/credentials"
 _KEY_VARIABLES: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
-
-
-class Endpoint(Protocol):
-    """Calls operations of DynamoDB and of DynamoDB Streams."""
-
-    async def call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a request.
-
-        Raises:
-            RequestFailed: the endpoint answered with an error.
-            CannotCall: the endpoint did not answer.
-        """
-        ...
 
 
 class TableAddress(NamedTuple):
@@ -101,24 +86,24 @@ def profile_environment(
 class _TwoHosts:
     """Calls streams operations at one host and all others at another host."""
 
-    def __init__(self, tables: Any, streams: Any) -> None:
+    def __init__(self, tables: Endpoint, streams: Endpoint) -> None:
         self._tables = tables
         self._streams = streams
 
     async def call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         """The answer to a request."""
-        if operation in STREAMS_OPERATIONS:
-            answer: dict[str, Any] = await self._streams.call(operation, request, DYNAMODB_STREAMS)
-        else:
-            answer = await self._tables.call(operation, request, DYNAMODB)
-        return answer
+        host = self._streams if operation in STREAMS_OPERATIONS else self._tables
+        return await host.call(operation, request)
 
 
 @asynccontextmanager
 async def open_endpoint(
     address: TableAddress, environment: Mapping[str, str]
 ) -> AsyncIterator[Endpoint]:
-    """The endpoint of a table, whose connections stay open within the context."""
+    """The endpoint of a table, whose connections stay open within the context.
+
+    It does not repeat requests.
+    """
     async with AsyncExitStack() as stack:
         tables = await stack.enter_async_context(
             open_client(address.endpoint, address.region, environment)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias
 
-from dynactor.api.clients.client import RequestFailed
-from dynactor.api.commands.transfers.table_address import Endpoint
+from dynactor.api.clients.client import Endpoint, RequestFailed
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 
 # A table as DescribeTable shows it.

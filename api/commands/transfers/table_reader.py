@@ -7,7 +7,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from dynactor.api.commands.transfers.table_address import Endpoint
+from dynactor.api.clients.client import Endpoint
+from dynactor.model.back_off import BackOff
 from dynactor.model.limits import BATCH_GET_KEYS
 from dynactor.model.values import attribute_value
 from dynactor.model.values.item import Item
@@ -93,7 +94,7 @@ class TableReader:
             }
             if keys_only:
                 part |= self._projection()
-            pause_seconds = _FIRST_PAUSE_SECONDS
+            back_off = BackOff(_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
             while part:
                 request = {"RequestItems": {self._table_name: part}}
                 answer = await self._endpoint.call("BatchGetItem", request)
@@ -101,8 +102,7 @@ class TableReader:
                 found |= {canonical(self.key_of(item)): item for item in items}
                 part = answer.get("UnprocessedKeys", {}).get(self._table_name, {})
                 if part and not items:
-                    await self._pause(pause_seconds)
-                    pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
+                    await self._pause(back_off.pause_seconds())
         return found
 
     def _projection(self) -> dict[str, Any]:

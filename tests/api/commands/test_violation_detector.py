@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from dynactor.api.clients.client import Client, RequestFailed, open_client
+from dynactor.api.clients.client import Endpoint, RequestFailed, RetryingEndpoint, open_client
 from dynactor.api.clients.reach import CannotCall
 from dynactor.api.commands.violation_detector import (
     Convert,
@@ -63,7 +63,7 @@ def wire_endpoint(wire: WireClient) -> str:
 
 
 @asynccontextmanager
-async def answering(*answers: tuple[int, bytes]) -> AsyncIterator[tuple[Client, list[str]]]:
+async def answering(*answers: tuple[int, bytes]) -> AsyncIterator[tuple[Endpoint, list[str]]]:
     """A client of a fake server with these answers, and the targets of the client's requests."""
     asked: list[str] = []
 
@@ -78,7 +78,7 @@ async def answering(*answers: tuple[int, bytes]) -> AsyncIterator[tuple[Client, 
     await site.start()
     host, port = runner.addresses[0][:2]
     async with open_client(f"http://{host}:{port}") as client:
-        yield client, asked
+        yield RetryingEndpoint(client), asked
     await runner.cleanup()
 
 

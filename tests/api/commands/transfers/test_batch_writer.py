@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from dynactor.api.clients.client import RequestFailed
+from dynactor.api.clients.client import RequestFailed, RetryingEndpoint
 from dynactor.api.clients.reach import CannotCall
 from dynactor.api.commands.transfers.batch_writer import BatchWriter
-from dynactor.api.commands.transfers.patient_endpoint import PatientEndpoint
 from tests.support.clients.database_endpoint import no_pause
 
 FAULTY = 7
@@ -79,10 +78,27 @@ async def test_a_request_is_repeated_while_its_server_is_away_or_throttles():
     async def pause(seconds: float) -> None:
         pauses.append(seconds)
 
-    endpoint = PatientEndpoint(Failing(), pause, lines.append)
+    endpoint = RetryingEndpoint(Failing(), pause, lines.append)
     assert await endpoint.call("Scan", {}) == {"Scan": {}}
     assert pauses == [1.0, 2.0]
     assert lines == ["waiting: the server is away", "continuing"]
+
+
+async def test_a_request_is_reported_after_it_was_throttled_eight_times():
+    asked = 0
+    said: list[tuple[int, str]] = []
+
+    class Throttling:
+        async def call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+            nonlocal asked
+            asked += 1
+            if asked <= 9:
+                raise RequestFailed("ThrottlingException", f"too many {operation} {request}")
+            return {}
+
+    endpoint = RetryingEndpoint(Throttling(), no_pause, lambda line: said.append((asked, line)))
+    assert await endpoint.call("Scan", {}) == {}
+    assert said == [(8, "waiting: ThrottlingException: too many Scan {}"), (10, "continuing")]
 
 
 async def test_only_the_limit_of_a_stream_passes_with_time():
@@ -96,6 +112,6 @@ async def test_only_the_limit_of_a_stream_passes_with_time():
                 raise RequestFailed("LimitExceededException", f"too many {operation} {request}")
             return {}
 
-    assert await PatientEndpoint(Limited(), no_pause, lambda _: None).call("GetRecords", {}) == {}
+    assert await RetryingEndpoint(Limited(), no_pause, lambda _: None).call("GetRecords", {}) == {}
     with pytest.raises(RequestFailed, match="LimitExceededException"):
-        await PatientEndpoint(Limited(), no_pause, lambda _: None).call("CreateTable", {})
+        await RetryingEndpoint(Limited(), no_pause, lambda _: None).call("CreateTable", {})
