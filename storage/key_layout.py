@@ -22,10 +22,12 @@
 | ``0e`` | the head of all balances: the time of the last orderly stop |
 | ``0f`` table id, index id, partition number | the unused capacity units of a partition |
 | ``10``, ``copy`` | the first key that an unfinished copy from another store lacks |
+| ``10``, ``sessions`` | the key that signs the tokens of temporary credentials |
 | ``10`` | the separation of namespaces, and the home region |
 | ``11`` | the catalog's version, which every change of tables and streams raises |
 | ``12`` node's name | the number of the node's commits of the catalog |
 | ``13`` ``export/`` or ``import/``, id | the record of an export or import |
+| ``13`` ``bulk/``, id | the record of a bulk operation |
 | ``14`` | the version of all claims, which every change of a claim raises |
 | ``14`` table name | the claim of the table's home, if it is not the leader |
 | ``15`` table name | the name of the group of tables that have one home |
