@@ -19,7 +19,7 @@ async def pages_in(
     max_rows: int = _PAGE_ROWS,
     max_bytes: int = _PAGE_BYTES,
 ) -> AsyncGenerator[list[Row], None]:
-    """The rows from ``start`` to before ``end`` in pages, none of which is empty.
+    """The rows from ``start`` to before ``end`` in pages that are not empty.
 
     Each page is read from a new view, because a view keeps the deleted rows of its state on the
     disk.

@@ -61,8 +61,7 @@ _UNANSWERED: Final = frozenset({"TagResource", "UntagResource"})
 _STREAM_LIMIT: Final = "LimitExceededException"
 STREAMS_OPERATIONS: Final = frozenset({"DescribeStream", "GetRecords", "GetShardIterator"})
 
-# A caller that does not wait gets the error of the last of these attempts. Others are told that the
-# request waits.
+# Number of attempts before a caller gets the error, or a patient caller shows that it waits.
 _ATTEMPTS: Final = 8
 _FIRST_PAUSE_SECONDS: Final = 0.05
 _LONGEST_PAUSE_SECONDS: Final = 10.0
