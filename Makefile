@@ -185,7 +185,6 @@ histories: $(VENV)/.develops
 # faults with `python -m tests.mutants.orders "name of a fault"`.
 mutants: $(VENV)/.develops
 	@$(BIN)/python -m tests.mutants.orders
-	@$(BIN)/python -m tests.mutants.forgotten_guards
 	@$(BIN)/python -m tests.mutants.guards
 
 # Draws 60 faults of one line over all rooms, other ones for each SEED. At most 6 may survive the

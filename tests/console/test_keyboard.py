@@ -135,6 +135,7 @@ def test_a_task_needs_no_mouse(task: Callable[[Page], None], console: Console, s
     page = console.open("tables")
     page.get_by_role("link", name="songs", exact=True).wait_for()
     task(page)
+    assert console.reports == []
 
 
 def test_the_first_tab_skips_to_the_content(console: Console):

@@ -40,6 +40,7 @@ async def test_a_timer_set_to_a_past_time_rings_at_once(
     made.set(0.0)
     await rung.wait()
     made.close()
+    assert rung.is_set()
 
 
 async def test_the_callback_of_a_timer_can_set_the_timer_again(

@@ -51,3 +51,4 @@ async def test_a_block_that_succeeds_raises_nothing():
     with kept:
         pass
     kept.raise_again()
+    assert not kept.is_failed

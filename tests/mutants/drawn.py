@@ -17,9 +17,8 @@ from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
-from tests.mutants.fault import PROJECT
 from tests.mutants.kinds import KINDS, Site, sites
-from tests.mutants.project_copy import ProjectCopy, project_copy
+from tests.mutants.project_copy import PROJECT, ProjectCopy, project_copy
 
 _FOLDERS: Final = ("actors", "api", "model", "storage", "streams")
 # Rooms whose tests have another path than theirs.

@@ -6,13 +6,13 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from tests.mutants.fault import Fault
+from tests.mutants.order import Order
 from tests.mutants.project_copy import ProjectCopy, project_copy
 
 LIMIT_SECONDS: Final = 5.0
 
 
-def main(faults: Sequence[Fault], arguments: Sequence[str] | None = None) -> int:
+def main(faults: Sequence[Order], arguments: Sequence[str] | None = None) -> int:
     """Plant all faults, or those named on the command line.
 
     Returns:
@@ -43,15 +43,12 @@ def main(faults: Sequence[Fault], arguments: Sequence[str] | None = None) -> int
     return 1 if complaints else 0
 
 
-def _description(fault: Fault) -> str:
-    lines = [fault.name, f"  {fault.file}"]
-    lines += [f"    - {line}" for line in fault.old.splitlines()]
-    lines += [f"    + {line}" for line in fault.new.splitlines()]
-    lines += [f"  {test}" for test in fault.test_ids]
+def _description(fault: Order) -> str:
+    lines = [fault.name, f"  {fault.description}", *(f"  {test}" for test in fault.test_ids)]
     return "\n".join(lines)
 
 
-def _check_healthy(copy: ProjectCopy, faults: Sequence[Fault]) -> Iterator[str]:
+def _check_healthy(copy: ProjectCopy, faults: Sequence[Order]) -> Iterator[str]:
     tests = sorted({test for fault in faults for test in fault.test_ids})
     outcome = copy.run(tests)
     if outcome.passed:
@@ -60,7 +57,7 @@ def _check_healthy(copy: ProjectCopy, faults: Sequence[Fault]) -> Iterator[str]:
         yield f"the tests fail without a fault: {outcome.error_output or tests}"
 
 
-def _check(copy: ProjectCopy, fault: Fault, limit_seconds: float) -> Iterator[str]:
+def _check(copy: ProjectCopy, fault: Order, limit_seconds: float) -> Iterator[str]:
     """Run each test of a fault separately, with the fault planted; yields the failures."""
     problem = fault.problem()
     if problem is not None:

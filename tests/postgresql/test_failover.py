@@ -95,3 +95,4 @@ async def test_messages_of_a_talkative_session_are_no_warnings(pair: Pair) -> No
     url = pair.primary.url().replace("postgres@", "chatty@")
     async with postgresql_store(url) as store:
         await (await store.commit([Group(b"\x02", None, b"1")]))
+        assert await store.latest.load([b"\x02"]) == [b"1"]

@@ -101,7 +101,8 @@ async def test_a_schema_with_tables_of_another_program_is_refused(postgresql: Po
 async def test_an_empty_schema_is_accepted(postgresql: Postgresql) -> None:
     postgresql.sql("CREATE SCHEMA prepared")
     async with postgresql_store(postgresql.url("prepared")) as store:
-        await store.commit([Group(b"\x00", None, b"1")])
+        await (await store.commit([Group(b"\x00", None, b"1")]))
+        assert await store.latest.load([b"\x00"]) == [b"1"]
 
 
 async def test_a_schema_of_a_later_version_is_refused(postgresql: Postgresql) -> None:

@@ -91,6 +91,7 @@ async def test_an_idle_server_is_ready_only_while_postgresql_answers(
             await asyncio.to_thread(wait_ready, 503)
             await asyncio.to_thread(own_postgresql.start)
             await asyncio.to_thread(wait_ready, 200)
+        assert server.process.poll() is None
 
 
 async def ask(server: servers.Server, operation: str) -> Answer:

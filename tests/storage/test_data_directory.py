@@ -31,6 +31,7 @@ async def test_a_killed_server_leaves_no_lock_behind(tmp_path: Path) -> None:
     with StoreProcess(tmp_path):
         pass
     store = await open_rocks(tmp_path)
+    assert await store.latest.load([b"row"]) == [None]
     await store.close()
 
 
@@ -99,6 +100,7 @@ async def test_an_interrupted_first_start_is_repeated(tmp_path: Path, left_behin
     (tmp_path / left_behind).write_text("")
     store = await open_rocks(tmp_path)
     await store.close()
+    assert (tmp_path / "format").read_text() == format_line(FORMAT_VERSION)
 
 
 async def test_a_failed_opening_leaves_the_directory_unlocked(tmp_path: Path) -> None:

@@ -271,6 +271,7 @@ async def test_a_commit_that_may_free_space_uses_the_reserve(
 ):
     async with store_in_reserve(tmp_path) as store:
         await (await store.commit(groups))
+        assert await store.latest.load([b"one"]) == [groups[0].head]
 
 
 @pytest.mark.parametrize(

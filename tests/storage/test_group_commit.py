@@ -228,6 +228,7 @@ async def test_a_sync_starts_when_a_turn_of_the_loop_brings_no_commit(
         it.end_sync()
         async with asyncio.timeout(60):
             await second
+        assert it.started == [1, 2]
 
 
 async def test_a_single_writer_does_not_wait() -> None:

@@ -298,6 +298,7 @@ async def test_closing_does_not_wait_for_threads_that_are_starting(tmp_path: Pat
     async with stored_rows(tmp_path, reads):
         blocks += 8
         reads.note_wait()
+    assert not reads.waits
 
 
 async def test_slices_of_a_page_are_shorter_while_reads_are_slow() -> None:

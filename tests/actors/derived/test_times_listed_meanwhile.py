@@ -127,6 +127,7 @@ async def test_an_item_listed_late_whose_deletion_failed_is_deleted_in_the_next_
         over.open()
         await swept.list(NOW - 5)
         await soon(lambda: swept.asked == [POSITION])
+        assert swept.failures == []
 
 
 async def test_items_that_a_crashed_sweep_missed_are_deleted_after_the_restart() -> None:
@@ -137,3 +138,4 @@ async def test_items_that_a_crashed_sweep_missed_are_deleted_after_the_restart()
         await swept.list(NOW - 5)
         page.open()
         await soon(lambda: swept.asked == [POSITION])
+        assert swept.failures == []

@@ -50,7 +50,7 @@ async def test_a_wait_ends_soon_without_changes(monkeypatch):
     wakeups = CoalescedWakeups()
     waiting = [wakeups.wait(), wakeups.wait()]
     time.seconds += _LONGEST_SECONDS
-    await asyncio.wait_for(asyncio.gather(*waiting), 60)
+    assert await asyncio.wait_for(asyncio.gather(*waiting), 60) == [None, None]
 
 
 async def test_a_canceled_wait_does_not_disturb_others(monkeypatch):

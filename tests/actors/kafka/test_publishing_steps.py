@@ -153,7 +153,8 @@ async def test_a_replay_publishes_a_change_that_is_recorded_while_it_reads() -> 
     async with replaying() as (store, log, it):
         await log.write(UNRECORDED + 1)
         store.open_all()
-        await soon(lambda: len(it.broker.messages(TOPIC)) == 1)
+        await soon(lambda: bool(it.broker.messages(TOPIC)))
+        assert len(it.broker.messages(TOPIC)) == 1
 
 
 @pytest.mark.embedded_store("a page of PostgreSQL shows the state at the moment of its read")

@@ -96,6 +96,7 @@ async def test_a_reply_without_a_waiter_is_not_an_error():
     (envelope,) = await mailbox.take(10, 1000)
     envelope.answer("too late")
     envelope.refuse(ValueError())
+    assert reply.cancelled()
 
 
 async def test_a_copied_message_is_an_equal_but_different_object():

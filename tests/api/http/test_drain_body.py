@@ -74,6 +74,8 @@ async def test_only_a_limited_number_of_bodies_is_read_at_a_time():
 async def test_a_client_that_disconnects_is_not_read_any_more():
     drains = BodyDrain(MOST_SECONDS)
     for error in (ConnectionResetError(), RequestPayloadError()):
-        body = content()
+        body = content(1)
         body.set_exception(error)
         await drains.drop(body)
+        assert body.total_bytes == 1
+        assert not body.at_eof()

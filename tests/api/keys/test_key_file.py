@@ -54,6 +54,8 @@ def test_a_file_that_others_may_read_or_change_is_refused(mode: int, owner: int,
 
 def test_a_pipe_may_have_any_mode():
     check_mode(Path("keys"), status_of(0o666, OTHER, stat.S_IFIFO), SERVER)
+    with pytest.raises(BadKeyFile):
+        check_mode(Path("keys"), status_of(0o666, OTHER, stat.S_IFREG), SERVER)
 
 
 def test_a_server_with_an_exposed_file_does_not_start(keys: Path):

@@ -321,10 +321,14 @@ def test_serialization_faults_can_be_searched_after_another_fault():
 
 
 def test_deeply_nested_values_cause_no_recursion_error():
-    value: dict[str, Any] = {"S": "x"}
-    for _ in range(200):
-        value = {"L": [value]}
-    _thing.check_serialization(body(Item={"a": value}))
+    def nested(value: dict[str, Any]) -> bytes:
+        for _ in range(200):
+            value = {"L": [value]}
+        return body(Item={"a": value})
+
+    _thing.check_serialization(nested({"S": "x"}))
+    with pytest.raises(SerializationException):
+        _thing.check_serialization(nested({"S": 1}))
 
 
 @pytest.mark.parametrize(

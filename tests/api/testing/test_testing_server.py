@@ -142,8 +142,8 @@ def test_a_failed_start_shows_the_command_and_the_log():
 
 def test_environment_variables_for_other_servers_are_ignored(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("DYNACTOR_DATA_DIR", "/nonexistent")
-    with dynactor.testing.server():
-        pass
+    with dynactor.testing.server() as server:
+        assert "/nonexistent" not in server.log
 
 
 def test_modules_of_the_tests_directory_do_not_replace_those_of_the_server(
@@ -151,8 +151,8 @@ def test_modules_of_the_tests_directory_do_not_replace_those_of_the_server(
 ):
     (tmp_path / "dynactor.py").write_text("raise SystemExit('the wrong dynactor')\n")
     monkeypatch.chdir(tmp_path)
-    with dynactor.testing.server():
-        pass
+    with dynactor.testing.server() as server:
+        assert "the wrong dynactor" not in server.log
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])

@@ -31,13 +31,18 @@ NAMES = "ExpressionAttributeNames"
 VALUES = "ExpressionAttributeValues"
 
 
-def check(operation: str, request: dict[str, Any]) -> None:
-    check_parameters(
-        {name: request.get(name) for name in EXPRESSIONS[operation]},
-        {name: request.get(name) for name in LEGACY[operation]},
-        request.get(NAMES),
-        request.get(VALUES),
-    )
+def refusal(operation: str, request: dict[str, Any]) -> str | None:
+    """The message of the refusal of these members; None if they are accepted."""
+    try:
+        check_parameters(
+            {name: request.get(name) for name in EXPRESSIONS[operation]},
+            {name: request.get(name) for name in LEGACY[operation]},
+            request.get(NAMES),
+            request.get(VALUES),
+        )
+    except ValidationException as refused:
+        return refused.message
+    return None
 
 
 @pytest.mark.parametrize(
@@ -143,9 +148,7 @@ def check(operation: str, request: dict[str, Any]) -> None:
 def test_parameters_that_do_not_go_together_are_refused(
     operation: str, request_members: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ValidationException) as caught:
-        check(operation, request_members)
-    assert caught.value.message == message
+    assert refusal(operation, request_members) == message
 
 
 @pytest.mark.parametrize(
@@ -159,7 +162,7 @@ def test_parameters_that_do_not_go_together_are_refused(
     ],
 )
 def test_other_parameters_are_fine(operation: str, request_members: dict[str, Any]) -> None:
-    check(operation, request_members)
+    assert refusal(operation, request_members) is None
 
 
 def test_a_path_below_a_key_attribute_of_the_table_or_an_index_is_refused() -> None:

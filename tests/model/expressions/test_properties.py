@@ -99,6 +99,7 @@ def test_any_text_is_an_expression_or_a_validation_error(words: list[str], glue:
     ):
         with suppress(ValidationException):
             run()
+    assert item == {"a": {"N": "1"}, "l": {"L": []}, "m": {"M": {}}}
 
 
 @pytest.mark.parametrize(

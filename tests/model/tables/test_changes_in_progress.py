@@ -251,7 +251,9 @@ def test_a_table_is_not_deleted_during_a_change(
 
 
 def test_a_table_is_deleted_while_it_warms_up():
-    check_deletable(after_edit(edited(ON_DEMAND, WARM)))
+    warming = after_edit(edited(ON_DEMAND, WARM))
+    assert warming.status == "UPDATING"
+    check_deletable(warming)
 
 
 def test_an_update_that_an_earlier_version_stored_ends_with_the_next_change():

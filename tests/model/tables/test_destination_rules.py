@@ -75,6 +75,8 @@ def test_an_inactive_destination_can_not_be_updated(status: str):
 @pytest.mark.parametrize("name", ["a", "a.b-c_D9", "x" * 249, "x__y", "p.__x"])
 def test_the_name_of_a_topic_is_valid(name: str):
     rules.check_topic(name)
+    with pytest.raises(ValidationException):
+        rules.check_topic(f"{name} {name}")
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "x" * 250, "a b", "ä", "__x", "p.__positions"])

@@ -286,6 +286,7 @@ def test_a_scalar_is_no_level_of_its_own(kind):
         innermost["M"]["m"] = {"SS": ["a"]}
 
     check(value)
+    assert not attribute_value.is_too_deep(value)
 
 
 @pytest.mark.parametrize("kind", ["L", "M"])

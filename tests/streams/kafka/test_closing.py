@@ -8,6 +8,7 @@ from contextlib import suppress
 import anyio
 import pytest
 from aiokafka.errors import NodeNotReadyError
+from structlog.testing import capture_logs
 
 from dynactor.streams.kafka.aiokafka_broker import _within
 from tests.support.environment.hanging import HANG_SECONDS
@@ -27,7 +28,9 @@ async def failing() -> None:
 
 @pytest.mark.parametrize("closing", [cancelled_within, failing])
 async def test_errors_and_cancellations_during_closing_do_not_reach_the_caller(closing):
-    await _within(10, closing())
+    with capture_logs() as logged:
+        await _within(10, closing())
+    assert [entry["event"] for entry in logged] == ["client_close_failed"]
 
 
 async def test_work_that_does_not_end_is_abandoned():
@@ -39,9 +42,10 @@ async def test_work_that_does_not_end_is_abandoned():
             with suppress(asyncio.CancelledError):
                 await is_left.wait()
 
-    async with asyncio.timeout(HANG_SECONDS):
+    with anyio.move_on_after(HANG_SECONDS) as limit:
         await _within(0.001, close())
     is_left.set()
+    assert not limit.cancelled_caught
 
 
 async def test_a_cancelled_caller_still_closes():

@@ -154,6 +154,8 @@ def test_waiters_wait_for_a_table_to_exist_and_to_be_deleted(client: Any):
     client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=quick)
     client.delete_table(TableName=name)
     client.get_waiter("table_not_exists").wait(TableName=name, WaiterConfig=quick)
+    with pytest.raises(client.exceptions.ResourceNotFoundException):
+        client.describe_table(TableName=name)
 
 
 def test_the_batch_writer_takes_puts_and_deletes_and_drops_duplicates(songs: Any):

@@ -288,7 +288,7 @@ def test_a_condition_may_use_key_attributes(wire: WireClient, asked: str):
         "ConditionExpression": "pk = :pk",
         "ExpressionAttributeValues": {":pk": ITEM["pk"]},
     }
-    wire("UpdateItem", request)
+    assert wire("UpdateItem", request) == {}
 
 
 def test_in_accepts_100_operands(wire: WireClient, asked: str):

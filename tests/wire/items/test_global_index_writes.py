@@ -83,6 +83,7 @@ def test_a_put_with_an_invalid_index_key_is_a_validation_error(
 def test_an_item_without_an_index_key_is_accepted(wire: WireClient, indexed_twice: str):
     for item in (KEY, {**KEY, "a": {"S": "1"}}, {**KEY, "n": {"N": "1"}}):
         wire("PutItem", {"TableName": indexed_twice, "Item": item})
+        assert wire("GetItem", {"TableName": indexed_twice, "Key": KEY}) == {"Item": item}
 
 
 def update(name: str, expression: str, value: Any) -> dict[str, Any]:

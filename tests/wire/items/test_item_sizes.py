@@ -27,7 +27,9 @@ def item_of(size_bytes: int, **attributes: Any) -> dict[str, Any]:
 
 
 def test_an_item_of_400_kb_is_kept(wire: WireClient, simple: str):
-    wire("PutItem", {"TableName": simple, "Item": item_of(ITEM_BYTES)})
+    item = item_of(ITEM_BYTES)
+    wire("PutItem", {"TableName": simple, "Item": item})
+    assert wire("GetItem", {"TableName": simple, "Key": {"pk": item["pk"]}}) == {"Item": item}
 
 
 def test_an_item_over_400_kb_is_refused(wire: WireClient, simple: str):
@@ -172,7 +174,9 @@ def test_for_other_updates_only_the_size_of_the_new_item_counts(wire: WireClient
         "UpdateItem",
         {"TableName": simple, "Key": key, "AttributeUpdates": {"b": {"Value": text}}},
     )
-    wire("PutItem", {"TableName": simple, "Item": {**key, "b": text}})
+    item = {**key, "b": text}
+    wire("PutItem", {"TableName": simple, "Item": item})
+    assert wire("GetItem", {"TableName": simple, "Key": key}) == {"Item": item}
 
 
 def test_a_batch_with_one_item_too_large_writes_nothing(wire: WireClient, simple: str, pk: str):

@@ -148,8 +148,9 @@ def test_a_moved_and_a_deleted_item_leave_their_old_place(wire: WireClient, game
     while users(query(wire, games, game)) != ["2", "1"]:
         pass
     wire("DeleteItem", {"TableName": games, "Key": {"user": {"S": "2"}, "game": {"S": game}}})
-    while users(query(wire, games, game)) != ["1"]:
+    while users(query(wire, games, game)) == ["2", "1"]:
         pass
+    assert users(query(wire, games, game)) == ["1"]
 
 
 def test_a_scan_reads_the_index(wire: WireClient, games: str, scores: str):

@@ -183,6 +183,7 @@ def test_boto3s_waiters_wait_for_transitions(endpoint: str):
         client.put_item(TableName=name, Item=KEY)
         client.delete_table(TableName=name)
         client.get_waiter("table_not_exists").wait(TableName=name, WaiterConfig=quick)
+        assert name not in client.list_tables()["TableNames"]
 
 
 def test_time_to_live_of_a_table_in_transition_is_not_described(tmp_path: Path):
