@@ -3,6 +3,7 @@
 #   make serve                      start the server on port 8000
 #   make serve ARGS="--port 9000"   the same with options, see `make help`
 #   make test                       run all checks and tests that a change must pass
+#   make room ROOM=model/values    run the tests of one folder of the product
 #   make kafka                      start a Kafka broker for manual tests (Java 17, Maven)
 #   make test-kafka                 run the tests that need a Kafka broker (Java 17, Maven)
 #   make cluster                    start three nodes on one PostgreSQL for manual tests
@@ -48,7 +49,7 @@ WORKERS ?= 3
 PACKAGES := actors api load model storage streams
 LINKS := $(addprefix dynactor/,$(PACKAGES))
 
-.PHONY: simulate simulate-faults serve test docs pages cluster kafka test-kafka test-store crash-store crash-cluster histories-store histories-cluster test-prometheus test-parquet test-buckets test-npm test-maven test-go test-pythons test-console console check unit crash crash-kafka recoveries histories mutants drawn-faults pipelines \
+.PHONY: simulate simulate-faults serve test room docs pages cluster kafka test-kafka test-store crash-store crash-cluster histories-store histories-cluster test-prometheus test-parquet test-buckets test-npm test-maven test-go test-pythons test-console console check unit crash crash-kafka recoveries histories mutants drawn-faults pipelines \
 	nightly differential bench load install-load install-store scale compare dist image image-root install clean help
 
 serve: $(VENV)/.runs
@@ -67,6 +68,10 @@ check: $(VENV)/.develops
 PARALLEL = --numprocesses $(WORKERS) --dist loadfile --max-worker-restart 0
 unit: $(VENV)/.develops
 	$(BIN)/pytest $(PARALLEL) $(ARGS)
+
+# The tests of one room alone, such as ROOM=actors/partition: under 60 s of processor time.
+room: $(VENV)/.develops
+	@tests=$$($(BIN)/python -m tests.architecture.room_tests $(ROOM)) && $(BIN)/pytest -q $$tests $(ARGS)
 
 # A broker of DYNACTOR_TEST_KAFKA=host:port, or Kafka started by Java 17 out of Maven's artifacts.
 test-kafka: $(VENV)/.develops

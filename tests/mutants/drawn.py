@@ -2,10 +2,8 @@
 
     python -m tests.mutants.drawn --seed 20261128 --count 60 [--list] [--only 3 17]
 
-A fault survives if neither the tests of its own room nor the wire tests fail. A room is a folder
-of the product; its tests are in the folder of ``tests`` with the same path, or in the ones of
-``_ROOM_TESTS``. The draw takes the rooms in turn, then a kind, then a place. So it depends on the
-seed and the sources alone.
+A fault survives if neither the tests of its own room nor the wire tests fail. The draw takes the
+rooms in turn, then a kind, then a place. So it depends on the seed and the sources alone.
 """
 
 from __future__ import annotations
@@ -17,24 +15,13 @@ from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
+from tests.architecture.room_tests import room_tests
 from tests.mutants.kinds import KINDS, Site, sites
 from tests.mutants.project_copy import PROJECT, ProjectCopy, project_copy
 
 _FOLDERS: Final = ("actors", "api", "model", "storage", "streams")
-# Rooms whose tests have another path than theirs.
-_ROOM_TESTS: Final = {
-    "actors/derived/kafka": ("tests/actors/kafka",),
-    "actors/splitting": (
-        "tests/actors/catalog/test_splits.py",
-        "tests/actors/catalog/test_split_watch.py",
-    ),
-    "api/answers": ("tests/api/requests",),
-    "api/nodes": ("tests/api/nodes", "tests/simulation"),
-    "api/operations": ("tests/api/requests",),
-    "storage/postgresql": ("tests/postgresql", "tests/storage/contract"),
-}
 _SKIPPED: Final = ("tests/postgresql/test_rounds.py", "tests/postgresql/test_mirrors.py")
-_WIRE: Final = ("tests/wire", "tests/guards")
+_WIRE: Final = ("tests/wire", "tests/guards", "tests/simulation")
 
 
 class Draw(NamedTuple):
@@ -75,16 +62,6 @@ def drawn(seed: int, count: int) -> list[Draw]:
         if found not in chosen:
             chosen.append(found)
     return chosen
-
-
-def room_tests(room: str) -> tuple[str, ...]:
-    """The folders and files with the tests of a room; a room without ones has its parent's."""
-    if room in _ROOM_TESTS:
-        return _ROOM_TESTS[room]
-    path = Path("tests", room)
-    while not (PROJECT / path).is_dir():
-        path = path.parent
-    return (path.as_posix(),)
 
 
 @contextmanager
