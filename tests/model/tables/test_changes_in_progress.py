@@ -252,7 +252,7 @@ def test_a_table_is_not_deleted_during_a_change(
 
 def test_a_table_is_deleted_while_it_warms_up():
     warming = after_edit(edited(ON_DEMAND, WARM))
-    assert warming.status == "UPDATING"
+    assert warming.changing
     check_deletable(warming)
 
 
