@@ -2,146 +2,32 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Final
 
-from dynactor.api.operations import (
-    batch_execute_statement,
-    batch_get_item,
-    batch_write_item,
-    cancel_bulk_operation,
-    create_backup,
-    create_global_table,
-    create_table,
-    delete_backup,
-    delete_item,
-    delete_resource_policy,
-    delete_table,
-    describe_backup,
-    describe_bulk_operation,
-    describe_continuous_backups,
-    describe_contributor_insights,
-    describe_endpoints,
-    describe_export,
-    describe_global_table,
-    describe_global_table_settings,
-    describe_import,
-    describe_kinesis_streaming_destination,
-    describe_limits,
-    describe_stream,
-    describe_table,
-    describe_table_replica_auto_scaling,
-    describe_time_to_live,
-    disable_kinesis_streaming_destination,
-    enable_kinesis_streaming_destination,
-    execute_statement,
-    execute_transaction,
-    export_table_to_point_in_time,
-    get_item,
-    get_records,
-    get_resource_policy,
-    get_shard_iterator,
-    import_table,
-    list_backups,
-    list_bulk_operations,
-    list_contributor_insights,
-    list_exports,
-    list_global_tables,
-    list_imports,
-    list_streams,
-    list_tables,
-    list_tags_of_resource,
-    put_item,
-    put_resource_policy,
-    query,
-    restore_table_from_backup,
-    restore_table_to_point_in_time,
-    scan,
-    start_bulk_put_items,
-    tag_resource,
-    transact_get_items,
-    transact_write_items,
-    untag_resource,
-    update_continuous_backups,
-    update_contributor_insights,
-    update_global_table,
-    update_global_table_settings,
-    update_item,
-    update_kinesis_streaming_destination,
-    update_table,
-    update_table_replica_auto_scaling,
-    update_time_to_live,
-)
-from dynactor.api.requests.operation import Operation
+from dynactor.api import operations
+from dynactor.api.execution.operation import Operation
 
-_IMPLEMENTED: Final[tuple[Operation, ...]] = (
-    batch_execute_statement.OPERATION,
-    batch_get_item.OPERATION,
-    batch_write_item.OPERATION,
-    cancel_bulk_operation.OPERATION,
-    create_backup.OPERATION,
-    create_global_table.OPERATION,
-    create_table.OPERATION,
-    delete_backup.OPERATION,
-    delete_item.OPERATION,
-    delete_resource_policy.OPERATION,
-    delete_table.OPERATION,
-    describe_backup.OPERATION,
-    describe_bulk_operation.OPERATION,
-    describe_continuous_backups.OPERATION,
-    describe_contributor_insights.OPERATION,
-    describe_endpoints.OPERATION,
-    describe_export.OPERATION,
-    describe_global_table.OPERATION,
-    describe_global_table_settings.OPERATION,
-    describe_import.OPERATION,
-    describe_kinesis_streaming_destination.OPERATION,
-    describe_limits.OPERATION,
-    describe_stream.OPERATION,
-    describe_table.OPERATION,
-    describe_table_replica_auto_scaling.OPERATION,
-    describe_time_to_live.OPERATION,
-    disable_kinesis_streaming_destination.OPERATION,
-    enable_kinesis_streaming_destination.OPERATION,
-    execute_statement.OPERATION,
-    execute_transaction.OPERATION,
-    export_table_to_point_in_time.OPERATION,
-    get_item.OPERATION,
-    get_records.OPERATION,
-    get_resource_policy.OPERATION,
-    get_shard_iterator.OPERATION,
-    import_table.OPERATION,
-    list_backups.OPERATION,
-    list_bulk_operations.OPERATION,
-    list_contributor_insights.OPERATION,
-    list_exports.OPERATION,
-    list_global_tables.OPERATION,
-    list_imports.OPERATION,
-    list_streams.OPERATION,
-    list_tables.OPERATION,
-    list_tags_of_resource.OPERATION,
-    put_item.OPERATION,
-    put_resource_policy.OPERATION,
-    query.OPERATION,
-    restore_table_from_backup.OPERATION,
-    restore_table_to_point_in_time.OPERATION,
-    scan.OPERATION,
-    start_bulk_put_items.OPERATION,
-    tag_resource.OPERATION,
-    transact_get_items.OPERATION,
-    transact_write_items.OPERATION,
-    untag_resource.OPERATION,
-    update_continuous_backups.OPERATION,
-    update_contributor_insights.OPERATION,
-    update_global_table.OPERATION,
-    update_global_table_settings.OPERATION,
-    update_item.OPERATION,
-    update_kinesis_streaming_destination.OPERATION,
-    update_table.OPERATION,
-    update_table_replica_auto_scaling.OPERATION,
-    update_time_to_live.OPERATION,
-)
 
-OPERATIONS: Final = {operation.name: operation for operation in _IMPLEMENTED}
+def _operation(module: str) -> Operation:
+    """The operation that a file of ``dynactor.api.operations`` defines."""
+    found: Operation = import_module(f"{operations.__name__}.{module}").OPERATION
+    return found
+
+
+OPERATIONS: Final = {
+    operation.name: operation
+    for operation in (_operation(module.name) for module in iter_modules(operations.__path__))
+}
+# By the X-Amz-Target headers of their requests.
+TARGETS: Final = {operation.target: operation for operation in OPERATIONS.values()}
 
 # The other operations of DynamoDB's service models (2012-08-10), compared by a test.
 NOT_IMPLEMENTED: Final = frozenset(("SearchVectors",))
+
+
+def is_read(target: str) -> bool:
+    """Whether the operation of a target changes nothing. An unknown one may change something."""
+    operation = TARGETS.get(target)
+    return operation is not None and operation.is_read

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from dynactor.api.access.access_explanation import (
     MOST_DECISIONS,
@@ -13,17 +13,16 @@ from dynactor.api.access.access_explanation import (
     AccessExplanation,
     header_text,
 )
-from dynactor.api.access.ask import Ask, Asking
-from dynactor.api.access.bucket_asks import OBJECTS
+from dynactor.api.access.ask import Ask, Asking, AskRule
+from dynactor.api.access.bucket_asks import ObjectsRule
 from dynactor.api.access.facts import ActionFacts, RequestFacts
 from dynactor.api.access.identities import IdentityRegistry
 from dynactor.api.access.observed_denials import ObservedDenials
-from dynactor.api.access.operation_asks import RULES
 from dynactor.api.access.recorded_actions import RecordedActions
 from dynactor.api.access.resource_policies import parsed_policy, resource_policy
 from dynactor.api.access.sender import Sender
 from dynactor.api.answers.explain import NO_EXPLANATIONS, is_wanted
-from dynactor.api.requests.operation import Call
+from dynactor.api.requests.call import Call
 from dynactor.model.access.bucket_grant import BucketGrant, bucket_grant
 from dynactor.model.access.decision import Grants, denial_text
 from dynactor.model.access.document import PolicyError
@@ -36,6 +35,17 @@ from dynactor.model.tables.policy_rules import check_size
 
 _PUT_POLICY: Final = "dynamodb:PutResourcePolicy"
 _EXPLAIN: Final = REQUEST_HEADER.lower()
+
+
+class CheckedOperation(Protocol):
+    """The properties of an operation that policies concern."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102 - the class says it
+    @property
+    def asks(self) -> AskRule: ...  # noqa: D102
+    @property
+    def objects(self) -> ObjectsRule | None: ...  # noqa: D102
 
 
 class AccessControl:
@@ -60,7 +70,7 @@ class AccessControl:
     def check(
         self,
         access_key_id: str,
-        operation: str,
+        operation: CheckedOperation,
         call: Call[Any],
         sender: Sender,
     ) -> BucketGrant | None:
@@ -76,8 +86,8 @@ class AccessControl:
         """
         grants = self.identities.grants(access_key_id, sender.headers, time.time())
         facts = RequestFacts(grants.principal, sender)
-        asking = Asking(operation, call.request, call.database, facts)
-        for ask in RULES[operation](asking):
+        asking = Asking(operation.name, call.request, call.database, facts)
+        for ask in operation.asks(asking):
             if self.recorded is not None:
                 self.recorded.note(grants.principal.principal_arn, ask)
             attached = resource_policy(asking, ask)
@@ -90,17 +100,17 @@ class AccessControl:
                 continue
             if ask.action == _PUT_POLICY:
                 _check_lockout(grants, ask, call.request)
-        if operation not in OBJECTS:
+        if operation.objects is None:
             return None
         of_objects = ActionFacts(facts)
         if self.recorded is not None:
-            for objects in OBJECTS[operation](call.request):
+            for objects in operation.objects(call.request):
                 ask = Ask(objects.action, objects.resource, of_objects)
                 self.recorded.note(grants.principal.principal_arn, ask, is_start=True)
         return bucket_grant(grants, of_objects, is_observed=self._observed is not None)
 
     def explanations(
-        self, access_key_id: str, operation: str, call: Call[Any], sender: Sender
+        self, access_key_id: str, operation: CheckedOperation, call: Call[Any], sender: Sender
     ) -> Mapping[str, str]:
         """The header that explains the decision on a request, if its caller asks for it.
 
@@ -113,9 +123,9 @@ class AccessControl:
             return NO_EXPLANATIONS
         grants = self.identities.grants(access_key_id, sender.headers, time.time())
         facts = RequestFacts(grants.principal, sender)
-        asking = Asking(operation, call.request, call.database, facts)
+        asking = Asking(operation.name, call.request, call.database, facts)
         try:
-            asks = [(ask, resource_policy(asking, ask)) for ask in RULES[operation](asking)]
+            asks = [(ask, resource_policy(asking, ask)) for ask in operation.asks(asking)]
         except ValidationException:
             # ``check`` may deny an action before it finds this fault.
             return NO_EXPLANATIONS

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeAlias
 
 from dynactor.actors.database.database import Database
 from dynactor.actors.table.table import Table
@@ -46,3 +47,6 @@ class Asking(NamedTuple):
             return self.database.table_in_any_state(name)
         except ResourceNotFoundException:
             return None
+
+
+AskRule: TypeAlias = Callable[[Asking], Iterable[Ask]]

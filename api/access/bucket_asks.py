@@ -7,7 +7,7 @@ DynamoDB"; Service Authorization Reference, "Actions, resources, and condition k
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.access.facts import ActionFacts, RequestFacts
@@ -46,40 +46,30 @@ class PrefixFacts(ActionFacts):
         return super()._derived(key)
 
 
-def list_source(asking: Asking) -> Iterator[Ask]:
-    """The list of the source's objects, for ImportTable and StartBulkPutItems."""
-    source = _source(asking.request)
+class Source(Protocol):
+    """The bucket and the prefix of objects to read."""
+
+    @property
+    def S3Bucket(self) -> str: ...  # noqa: N802, D102
+    @property
+    def S3KeyPrefix(self) -> str | None: ...  # noqa: N802, D102
+
+
+def list_source(asking: Asking, source: Source) -> Ask:
+    """The list of the objects to read."""
     facts = PrefixFacts(asking.facts, source.S3KeyPrefix)
-    yield Ask(LIST, bucket_arn(source.S3Bucket), facts)
+    return Ask(LIST, bucket_arn(source.S3Bucket), facts)
 
 
-def _source(request: Any) -> Any:
-    return getattr(request, "S3BucketSource", None) or request.InputS3Configuration
+def read_objects(source: Source) -> Objects:
+    """The objects that an operation reads after its answer."""
+    return Objects(READ, source.S3Bucket, source.S3KeyPrefix or "")
 
 
+def written_objects(bucket: str, prefix: str | None) -> Objects:
+    """The objects that an operation writes after its answer."""
+    return Objects(WRITE, bucket, transfer_prefix(prefix))
+
+
+# Yields the objects that an operation uses after its answer, for a request.
 ObjectsRule: TypeAlias = Callable[[Any], Iterator[Objects]]
-
-
-def _of_import(request: Any) -> Iterator[Objects]:
-    source = _source(request)
-    yield Objects(READ, source.S3Bucket, source.S3KeyPrefix or "")
-
-
-def _of_bulk_operation(request: Any) -> Iterator[Objects]:
-    yield from _of_import(request)
-    output = request.OutputS3Configuration
-    # The operation refuses a request without an output bucket.
-    if output.S3Bucket is not None:
-        yield Objects(WRITE, output.S3Bucket, transfer_prefix(output.S3KeyPrefix))
-
-
-def _of_export(request: Any) -> Iterator[Objects]:
-    yield Objects(WRITE, request.S3Bucket, transfer_prefix(request.S3Prefix))
-
-
-# The objects that operations read and write after their answers.
-OBJECTS: Final[dict[str, ObjectsRule]] = {
-    "ExportTableToPointInTime": _of_export,
-    "ImportTable": _of_import,
-    "StartBulkPutItems": _of_bulk_operation,
-}

@@ -6,7 +6,7 @@ transactions" and "IAM security policies with PartiQL for DynamoDB".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -35,12 +35,20 @@ def get_item(asking: Asking) -> Iterator[Ask]:
     yield _of_items(asking, asking.action, request.TableName, own, (request.Key,), members=request)
 
 
-def write_item(asking: Asking) -> Iterator[Ask]:
-    """PutItem, UpdateItem and DeleteItem."""
+def put_item(asking: Asking) -> Iterator[Ask]:
+    """PutItem."""
+    yield _of_write(asking, asking.request.Item)
+
+
+def change_item(asking: Asking) -> Iterator[Ask]:
+    """UpdateItem and DeleteItem."""
+    yield _of_write(asking, asking.request.Key)
+
+
+def _of_write(asking: Asking, item: dict[str, Any]) -> Ask:
     request = asking.request
-    item = request.Item if asking.operation == "PutItem" else request.Key
     own = {"returnvalues": _returned(request), "returnconsumedcapacity": _capacity(request)}
-    yield _of_items(asking, asking.action, request.TableName, own, (item,), members=request)
+    return _of_items(asking, asking.action, request.TableName, own, (item,), members=request)
 
 
 def query(asking: Asking) -> Iterator[Ask]:
@@ -116,20 +124,12 @@ def transact_write_items(asking: Asking) -> Iterator[Ask]:
             yield _of_items(asking, action, given.TableName, own, (item,), members=given)
 
 
-def execute_statements(asking: Asking) -> Iterator[Ask]:
-    """ExecuteStatement, BatchExecuteStatement and ExecuteTransaction: an action each.
+def statements(asking: Asking, requests: Iterable[Any]) -> Iterator[Ask]:
+    """The action of each statement of ``requests``, which have the members of ExecuteStatement.
 
     The operation finds the faults of statements. A faulty statement reads and writes nothing.
     """
-    request = asking.request
-    match asking.operation:
-        case "ExecuteStatement":
-            statements = (request,)
-        case "BatchExecuteStatement":
-            statements = request.Statements
-        case _:
-            statements = request.TransactStatements
-    for one in statements:
+    for one in requests:
         try:
             prepared = prepare(one.Statement)
         except DynamoDBError:

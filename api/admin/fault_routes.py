@@ -21,8 +21,6 @@ from dynactor.api.registry import OPERATIONS
 
 FAULTS_PATH: Final = "/faults"
 
-_OPERATION_NAMES: Final = frozenset(operation.name for operation in OPERATIONS.values())
-
 
 class Rules(Struct, frozen=True):
     """All rules, in the order in which they were added."""
@@ -55,7 +53,7 @@ async def _add(injector: FaultInjector, request: web.BaseRequest) -> web.Respons
         return refusal
     try:
         rule = msgspec.json.decode(await request.read(), type=FaultRule)
-        rule.check(_OPERATION_NAMES)
+        rule.check(OPERATIONS)
         return json_answer(HTTPStatus.CREATED, injector.add(rule))
     except (msgspec.MsgspecError, BadRule) as error:
         return fault(HTTPStatus.BAD_REQUEST, str(error))

@@ -31,7 +31,7 @@ from dynactor.api.http.protocol import JSON_1_0
 from dynactor.api.keys.access_keys import own_access_key
 from dynactor.api.keys.signature import AccessKey, authorization
 from dynactor.api.requests import maintenance_header
-from dynactor.api.requests.operation import DYNAMODB, DYNAMODB_STREAMS
+from dynactor.api.requests.call import DYNAMODB, DYNAMODB_STREAMS
 from dynactor.model.back_off import BackOff
 
 # Signs if the environment has no key.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Final
 
-import msgspec
 from aiohttp import web
 from multidict import CIMultiDict
 
@@ -15,20 +14,13 @@ from dynactor.api.answers.explain import REQUEST_HEADER
 from dynactor.api.console.files import HEADERS
 from dynactor.api.http.aiohttp_lane import headers_by_name
 from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
+from dynactor.api.registry import TARGETS
 from dynactor.api.requests import maintenance_header
-from dynactor.api.requests.reads import is_read
 
 # The header that names the operation.
 TARGET_HEADER: Final = "X-Amz-Target"
 
 _KEY_ID: Final = "console"
-_STATEMENT: Final = "ExecuteStatement"
-
-
-class _Statement(msgspec.Struct, frozen=True):
-    """The member of ExecuteStatement that says whether it reads."""
-
-    Statement: str = ""
 
 
 async def perform(protocol: Protocol, request: web.BaseRequest) -> web.Response:
@@ -57,14 +49,10 @@ async def perform(protocol: Protocol, request: web.BaseRequest) -> web.Response:
 
 def reads_only(target: str, body: bytes) -> bool:
     """Whether an operation changes nothing."""
-    if target.partition(".")[2] == _STATEMENT:
-        try:
-            statement = msgspec.json.decode(body, type=_Statement).Statement
-        except msgspec.MsgspecError:
-            # The operation refuses such a body.
-            return True
-        return statement.lstrip()[:6].upper() == "SELECT"
-    return is_read(target)
+    operation = TARGETS.get(target)
+    if operation is None:
+        return False
+    return operation.is_read or (operation.reads_only is not None and operation.reads_only(body))
 
 
 def _response(answer: Answer) -> web.Response:

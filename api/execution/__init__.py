@@ -1,1 +1,1 @@
-"""The shared execution of operations: pages, transactions and PartiQL statements."""
+"""The properties of an operation; pages, transactions and PartiQL statements, which many share."""

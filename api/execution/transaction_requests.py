@@ -22,8 +22,8 @@ from dynactor.actors.table.table import ItemRead, Table
 from dynactor.actors.transactions.client_tokens import Claim
 from dynactor.actors.transactions.coordinator import TableAction, TableKey, table_action
 from dynactor.api.answers.item_answers import collection_metrics
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.foreign_arns import named_table
-from dynactor.api.requests.operation import Call
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.advice.explanation import Outcome
 from dynactor.model.capacity import (

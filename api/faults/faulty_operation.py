@@ -9,10 +9,11 @@ import anyio
 from msgspec import Struct, json, structs
 
 from dynactor.api.admin_api.change_header import CONSOLE_HEADER
+from dynactor.api.execution.operation import Operation
 from dynactor.api.faults.injector import FaultInjector, Injection
-from dynactor.api.faults.rule import READS, TRANSACTIONS, FaultRule
+from dynactor.api.faults.rule import FaultRule
 from dynactor.api.http.answer_damage import AnswerDamage, DamagedBody
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.model.errors import (
     CancellationReason,
     DynamoDBError,
@@ -38,8 +39,6 @@ _DAMAGES: Final = {
     "cut-middle": AnswerDamage.CUT_MIDDLE,
     "wrong-crc32": AnswerDamage.WRONG_CRC32,
 }
-# The member of a batch's answer with the unprocessed part.
-_UNPROCESSED: Final = {"BatchWriteItem": "UnprocessedItems", "BatchGetItem": "UnprocessedKeys"}
 
 
 def with_faults(operation: Operation, injector: FaultInjector) -> Operation:
@@ -51,7 +50,7 @@ def with_faults(operation: Operation, injector: FaultInjector) -> Operation:
     def handle(call: Call[Any]) -> Awaitable[bytes] | bytes:
         if CONSOLE_HEADER in call.headers:
             return operation.handle(call)
-        injection = injector.draw(operation.name, call)
+        injection = injector.draw(operation, call)
         if injection is None:
             return operation.handle(call)
         return _injected(operation, call, injection)
@@ -84,14 +83,14 @@ def _error(rule: FaultRule, call: Call[Any], injection: Injection) -> DynamoDBEr
     match rule.fault:
         case "throttling":
             refused = _refusal(rule, call, injection)
-            if facts.operation not in TRANSACTIONS:
+            if not facts.operation.is_transaction:
                 return refused.error()
             return _cancelled(
                 CancellationReason(refused.cancellation_code, refused.message), facts.batch_size
             )
         case "transaction-conflict":
             conflict = TransactionConflictException()
-            if facts.operation not in TRANSACTIONS:
+            if not facts.operation.is_transaction:
                 return conflict
             return _cancelled(
                 CancellationReason("TransactionConflict", conflict.message), facts.batch_size
@@ -118,7 +117,7 @@ def _refusal(rule: FaultRule, call: Call[Any], injection: Injection) -> Refusal:
     arn = f"arn:aws:dynamodb:{settings.region}:{settings.account_id}:table/{name}"
     index = rule.index or facts.index
     return refusal(
-        "Read" if facts.operation in READS else "Write",
+        "Read" if facts.operation.is_read else "Write",
         limit,
         billing_mode,
         arn if index is None else f"{arn}/index/{index}",
@@ -137,8 +136,7 @@ async def _in_part(operation: Operation, call: Call[Any]) -> bytes:
     request = structs.replace(call.request, RequestItems=taken)
     body = await _executed(operation, structs.replace(call, request=request))
     answer = json.decode(body)
-    member = _UNPROCESSED[operation.name]
-    unprocessed = answer.setdefault(member, {})
+    unprocessed = answer.setdefault(operation.unprocessed_member, {})
     for name, rest in json.decode(json.encode(left)).items():
         if name not in unprocessed:
             unprocessed[name] = rest

@@ -9,10 +9,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from dynactor.api.execution.operation import Operation
 from dynactor.api.faults.request_facts import RequestFacts
 from dynactor.api.faults.rule import FaultRule
 from dynactor.api.http.request_figures import RequestFigures
-from dynactor.api.requests.operation import Call
+from dynactor.api.requests.call import Call
 
 MOST_RULES: Final = 100
 # The 99th percentile of a normal distribution, in standard deviations from the median.
@@ -33,7 +34,6 @@ class _ActiveRule:
         self.injected = 0
         # Each rule has a separate generator, so that other rules don't change its random numbers.
         self.draws = Random(rule.seed)  # noqa: S311 - a test repeats it
-        self._operations = rule.operations
         self._until = rule.until_epoch_seconds
 
     def chooses(self, facts: RequestFacts, now_epoch_seconds: float) -> bool:
@@ -56,7 +56,7 @@ class _ActiveRule:
     def _matches(self, facts: RequestFacts) -> bool:
         rule = self.rule
         return (
-            (self._operations is None or facts.operation in self._operations)
+            rule.matches(facts.operation)
             and (rule.table is None or rule.table in facts.tables)
             and (rule.index is None or rule.index == facts.index)
             and (rule.key_id is None or rule.key_id == facts.key_id)
@@ -146,7 +146,7 @@ class FaultInjector:
         self._rules.clear()
         self._changed()
 
-    def draw(self, operation: str, call: Call[Any]) -> Injection | None:
+    def draw(self, operation: Operation, call: Call[Any]) -> Injection | None:
         """The faults of a request; None if it gets no fault."""
         facts = RequestFacts.of(operation, call)
         now = call.database.clock.now_epoch_seconds()
@@ -160,7 +160,7 @@ class FaultInjector:
                 continue
             is_met = True
             counts = self._figures.of(call.database.settings.namespace).injected_faults
-            counts[active.rule.fault, operation] += 1
+            counts[active.rule.fault, operation.name] += 1
             if active.rule.fault == "delay":
                 delay_seconds += active.delay_seconds()
             else:

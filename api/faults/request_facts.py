@@ -8,8 +8,9 @@ from typing import Any, Final, Self
 
 from msgspec import Struct
 
+from dynactor.api.execution.operation import Operation
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.named_tables import named_tables
-from dynactor.api.requests.operation import Call
 
 # The table of a stream's ARN, or of a shard iterator, which starts with the ARN.
 _OF_STREAM: Final = re.compile(r"arn:[^|]*?:table/([^/|]+)/stream/")
@@ -21,14 +22,14 @@ _KEY_ID: Final = re.compile(r"Credential=([^/,\s]+)/")
 class RequestFacts(Struct, frozen=True):
     """The facts of a request. ``batch_size``: the items of a batch or a transaction."""
 
-    operation: str
+    operation: Operation
     tables: tuple[str, ...]
     index: str | None
     key_id: str | None
     batch_size: int
 
     @classmethod
-    def of(cls, operation: str, call: Call[Any]) -> Self:
+    def of(cls, operation: Operation, call: Call[Any]) -> Self:
         """The facts of a decoded request."""
         request = call.request
         names = tuple(dict.fromkeys(_tables(request)))

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Final, Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 from msgspec import Meta, Struct
 
 from dynactor.api.admin_api.times import parse_time
+from dynactor.api.execution.operation import Operation, OperationFault
 
 Fault: TypeAlias = Literal[
-    "throttling",
+    OperationFault,
     "internal-server-error",
     "service-unavailable",
-    "transaction-conflict",
-    "unprocessed",
-    "limit-exceeded",
-    "expired-iterator",
     "delay",
     "cut-before",
     "cut-after",
@@ -31,25 +28,7 @@ ThrottlingLimit: TypeAlias = Literal[
     "AccountLimitExceeded",
 ]
 
-READS: Final = frozenset({"GetItem", "Query", "Scan", "BatchGetItem", "TransactGetItems"})
-_WRITES: Final = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
-_BATCHES: Final = frozenset({"BatchGetItem", "BatchWriteItem"})
-TRANSACTIONS: Final = frozenset({"TransactGetItems", "TransactWriteItems", "ExecuteTransaction"})
-_DATA: Final = (
-    READS
-    | _WRITES
-    | _BATCHES
-    | TRANSACTIONS
-    | {"ExecuteStatement", "BatchExecuteStatement", "GetRecords"}
-)
-# The operations that a fault can happen to; a fault that is not listed applies to any operation.
-_OPERATIONS: Final[Mapping[Fault, frozenset[str]]] = {
-    "throttling": _DATA,
-    "transaction-conflict": _WRITES | TRANSACTIONS,
-    "unprocessed": _BATCHES,
-    "limit-exceeded": frozenset({"GetRecords"}),
-    "expired-iterator": frozenset({"GetRecords"}),
-}
+_OPERATION_FAULTS: Final = frozenset(get_args(OperationFault))
 
 _Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=3600)]
 
@@ -86,14 +65,18 @@ class FaultRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     median_seconds: Annotated[float, Meta(gt=0, le=3600)] | None = None
     p99_seconds: Annotated[float, Meta(gt=0, le=3600)] | None = None
 
+    def matches(self, operation: Operation) -> bool:
+        """Whether requests for an operation may get the fault."""
+        is_named = self.operation is None or operation.name in self._named
+        return is_named and self._happens_to(operation)
+
     @property
-    def operations(self) -> frozenset[str] | None:
-        """The operations that match; None: all."""
-        possible = _OPERATIONS.get(self.fault)
-        if self.operation is None:
-            return possible
-        named = [self.operation] if isinstance(self.operation, str) else self.operation
-        return frozenset(named)
+    def _named(self) -> Sequence[str]:
+        named = self.operation or ()
+        return (named,) if isinstance(named, str) else named
+
+    def _happens_to(self, operation: Operation) -> bool:
+        return self.fault not in _OPERATION_FAULTS or self.fault in operation.faults
 
     @property
     def until_epoch_seconds(self) -> float | None:
@@ -104,20 +87,18 @@ class FaultRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         """
         return parse_time(self.until) if isinstance(self.until, str) else self.until
 
-    def check(self, known_operations: frozenset[str]) -> None:
+    def check(self, operations: Mapping[str, Operation]) -> None:
         """Refuse a rule that no request can match.
 
         Raises:
             BadRule: no request can match the rule.
         """
-        named = self.operations or frozenset()
-        unknown = named - known_operations
+        unknown = set(self._named) - operations.keys()
         if unknown:
             raise BadRule(f"There is no operation {', '.join(sorted(unknown))}")
-        possible = _OPERATIONS.get(self.fault)
-        if possible is not None and not named <= possible:
-            others = ", ".join(sorted(named - possible))
-            raise BadRule(f"The fault {self.fault} does not happen to {others}")
+        others = {name for name in self._named if not self._happens_to(operations[name])}
+        if others:
+            raise BadRule(f"The fault {self.fault} does not happen to {', '.join(sorted(others))}")
         if self.limit is not None and self.fault != "throttling":
             raise BadRule("Only the fault throttling has a limit")
         try:

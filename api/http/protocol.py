@@ -33,6 +33,7 @@ from dynactor.actors.runtime.cancellation import is_cancellation
 from dynactor.api.access.access_control import AccessControl
 from dynactor.api.access.sender import NO_CLIENT, Client, Connection, TrustedCaller
 from dynactor.api.answers import explain
+from dynactor.api.execution.operation import Operation
 from dynactor.api.http import compression
 from dynactor.api.http.answer_damage import AnswerDamage, DamagedBody
 from dynactor.api.http.key_limits import KeyLimits, KeyUse
@@ -42,6 +43,7 @@ from dynactor.api.http.request_log import AnsweredRequest, RequestLog
 from dynactor.api.keys.credential_scope import credential_scope
 from dynactor.api.keys.signature import Signatures
 from dynactor.api.requests import as_of, table_arn
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.foreign_arns import (
     owned_members,
     refuse_foreign_arns,
@@ -49,8 +51,6 @@ from dynactor.api.requests.foreign_arns import (
 )
 from dynactor.api.requests.input_decoder import UNDECODABLE, InputDecoder
 from dynactor.api.requests.named_tables import named_tables
-from dynactor.api.requests.operation import Call, Operation
-from dynactor.api.requests.validation_errors import layer_of
 from dynactor.api.sts.token_service import SERVICE as STS
 from dynactor.api.sts.token_service import TokenService
 from dynactor.model.access.bucket_grant import BucketGrant
@@ -186,7 +186,7 @@ class Protocol:
         self._operations = {
             operation.target: (
                 operation,
-                InputDecoder(operation.input, layer_of(operation.name)),
+                InputDecoder(operation.input, operation.layer),
                 self.figures.of(None).latency_of(operation.name),
             )
             for operation in operations
@@ -473,7 +473,7 @@ class Protocol:
             region, named_key_id = credential_scope(request.authorization, request.query)
         else:
             region, named_key_id = request.trusted.region, request.trusted.access_key_id
-        refuse_foreign_arns(operation.name, decoded, region)
+        refuse_foreign_arns(operation.arn_errors, decoded, region)
         namespace = databases.namespace(region, named_key_id)
         database = databases.find(namespace)
         if database is None:
@@ -504,14 +504,16 @@ class Protocol:
         """Execute an operation in a database."""
         request = asked.request
         if owned_members(operation.input):
-            refuse_other_accounts(operation.name, decoded, database)
+            refuse_other_accounts(operation.arn_errors, decoded, database)
         call = asked.call = Call(database, decoded, request.host, asked.paid, request.headers)
         if self.access_control is not None and request.trusted is None:
-            grant = _check_access(self.access_control, asked, access_key_id, operation.name, call)
+            grant = _check_access(self.access_control, asked, access_key_id, operation, call)
             if grant is not None:
                 call = asked.call = structs.replace(call, bucket_grant=grant)
         if as_of.HEADER in request.headers:
-            call = asked.call = as_of.dated(operation, call)
+            if not operation.reads_past:
+                raise as_of.unsupported(operation.name)
+            call = asked.call = as_of.dated(call)
             asked.explanations = {**asked.explanations, **as_of.answer_headers(call)}
         if access_key_id:
             return _handle_for(access_key_id, operation, call)
@@ -588,7 +590,7 @@ def _check_access(
     access_control: AccessControl,
     asked: _Asked,
     access_key_id: str,
-    operation: str,
+    operation: Operation,
     call: Call[Any],
 ) -> BucketGrant | None:
     """Refuse a request that policies deny; the answer has the explanation in both cases."""

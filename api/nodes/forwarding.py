@@ -13,7 +13,7 @@ from dynactor.api.nodes.home_link import AnswerLost, HomeLink, NotSent
 from dynactor.api.nodes.node_figures import ForwardingFigures
 from dynactor.api.nodes.request_tables import RequestTables, tables_of
 from dynactor.api.nodes.runner import Runner
-from dynactor.api.requests.reads import is_read
+from dynactor.api.registry import is_read
 from dynactor.model.errors import InternalServerError, ThrottlingException
 from dynactor.model.limits import MIB
 

@@ -11,60 +11,14 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Raw, Struct
 
+from dynactor.api.execution.operation import Location, Operation
 from dynactor.api.http.protocol import Request, plain_body
 from dynactor.api.registry import OPERATIONS
 from dynactor.api.requests.input_decoder import UNDECODABLE
-from dynactor.api.requests.operation import DYNAMODB, DYNAMODB_STREAMS, Operation
 from dynactor.model.errors import DynamoDBError
 from dynactor.model.limits import TABLE_NAME_CHARACTERS
 from dynactor.model.partiql.binding import prepare
 
-# Operations that the home of their tables executes. All others need the leader, because they
-# concern all tables, or what belongs to no single table.
-_AT_HOME: Final = frozenset(
-    f"{DYNAMODB}.{name}"
-    for name in (
-        "BatchExecuteStatement",
-        "BatchGetItem",
-        "BatchWriteItem",
-        # If there is such a table, its home refuses to create it again.
-        "CreateTable",
-        "DeleteItem",
-        "DeleteResourcePolicy",
-        "DescribeContinuousBackups",
-        "DescribeContributorInsights",
-        "DescribeKinesisStreamingDestination",
-        "DescribeTable",
-        "DescribeTimeToLive",
-        "ExecuteStatement",
-        "ExecuteTransaction",
-        "GetItem",
-        "GetResourcePolicy",
-        "ListTagsOfResource",
-        "PutItem",
-        "PutResourcePolicy",
-        "Query",
-        "Scan",
-        "TagResource",
-        "TransactGetItems",
-        "TransactWriteItems",
-        "UntagResource",
-        "UpdateItem",
-        "UpdateTable",
-        "UpdateTimeToLive",
-    )
-) | frozenset(
-    f"{DYNAMODB_STREAMS}.{name}" for name in ("DescribeStream", "GetRecords", "GetShardIterator")
-)
-# Operations that list what the leader has, even if they name a table.
-_LISTS: Final = frozenset(
-    f"{service}.{name}"
-    for service, names in (
-        (DYNAMODB, ("ListBackups", "ListContributorInsights", "ListExports", "ListImports")),
-        (DYNAMODB_STREAMS, ("ListStreams",)),
-    )
-    for name in names
-)
 # The table in the ARN of a table, an index or a stream, and in a shard iterator.
 _ARN_TABLE: Final = re.compile(r"arn:[^:]*:dynamodb:[^:]*:[^:]*:table/([^/|]+)")
 _LONGEST_NAME: Final = TABLE_NAME_CHARACTERS[1]
@@ -159,7 +113,7 @@ class _Reading:
     def __init__(self, operation: Operation) -> None:
         given = operation.input.__struct_fields__
         self._members = [(name, member) for name, member in _MEMBERS.items() if name in given]
-        self._is_at_home = operation.target in _AT_HOME
+        self._is_at_home = operation.location is Location.HOME
         # Most operations name one table.
         self._is_plain = self._is_at_home and [name for name, _ in self._members] == ["TableName"]
         # Operations read null as no value.
@@ -187,7 +141,8 @@ class _Reading:
 _READINGS: Final = {
     operation.target: _Reading(operation)
     for operation in OPERATIONS.values()
-    if operation.target not in _LISTS and _MEMBERS.keys() & operation.input.__struct_fields__
+    if operation.location is not Location.LEADER
+    and _MEMBERS.keys() & operation.input.__struct_fields__
 }
 
 

@@ -13,9 +13,11 @@ from typing import Protocol as Port
 import anyio
 
 from dynactor.actors.catalog.homes import HomeChange, MoveGuard
+from dynactor.api.execution.operation import Effect
 from dynactor.api.http.protocol import Answer, Protocol, Request
 from dynactor.api.nodes.request_rates import RequestRates
 from dynactor.api.nodes.request_tables import RequestTables
+from dynactor.api.registry import TARGETS
 from dynactor.model.errors import InternalServerError
 from dynactor.storage.store import StoreError
 
@@ -31,9 +33,6 @@ _CONFIRMED: Final = tuple(
         "TransactionConflictException",
     )
 )
-# Operations that a node answers by what it has in memory. GetShardIterator knows the shards and the
-# last changes, all others describe or list.
-_FROM_MEMORY: Final = ("Describe", "GetShardIterator", "List")
 # The error's name is the first member of the body.
 _NAME_BYTES: Final = 120
 
@@ -157,7 +156,8 @@ class Runner:
 
 def _is_by_memory(request: Request, answer: Answer) -> bool:
     """Whether an answer is what the node has in memory, and no read of the store."""
-    if request.target.rpartition(".")[2].startswith(_FROM_MEMORY):
+    operation = TARGETS.get(request.target)
+    if operation is not None and operation.effect is Effect.DESCRIBES:
         return True
     return answer.status == HTTPStatus.BAD_REQUEST and not any(
         name in answer.body[:_NAME_BYTES] for name in _CONFIRMED

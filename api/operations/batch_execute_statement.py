@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from msgspec import Raw, json
 
+from dynactor.api.access import data_asks
+from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.answers.item_answers import joined
+from dynactor.api.execution.operation import DATA_FAULTS, Location, Operation
 from dynactor.api.execution.statements import Outcome, Reading, Task, bound, task_of
 from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.json_types import check_attribute_value
-from dynactor.api.requests.operation import Call, Operation
 from dynactor.model.capacity import consumed_capacity
 from dynactor.model.errors import (
     ConditionalCheckFailedException,
@@ -165,4 +168,15 @@ def _response(task: Task | DynamoDBError, outcome: Outcome | DynamoDBError) -> d
     return response
 
 
-OPERATION = Operation("BatchExecuteStatement", BatchExecuteStatementInput, handle)
+def _asks(asking: Asking) -> Iterator[Ask]:
+    return data_asks.statements(asking, asking.request.Statements)
+
+
+OPERATION = Operation(
+    "BatchExecuteStatement",
+    BatchExecuteStatementInput,
+    handle,
+    asks=_asks,
+    location=Location.HOME,
+    faults=DATA_FAULTS,
+)

@@ -10,16 +10,19 @@ from msgspec import Struct, field, json
 from dynactor.actors.database.database import Database
 from dynactor.actors.table.batch_reads import BatchPart, BatchRead, read_items
 from dynactor.actors.table.table import ItemRead, Table
+from dynactor.api.access import data_asks
 from dynactor.api.answers.item_answers import joined, projected
+from dynactor.api.execution.operation import BATCH_FAULTS, Effect, Location, Operation
 from dynactor.api.requests import as_of, shapes, structures
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.expression_members import (
     check_together,
     is_plain,
     placeholders_of,
     projector_of,
 )
-from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
+from dynactor.api.requests.validation_errors import NEWER_READS
 from dynactor.model.capacity import Receipt, consumed_capacity
 from dynactor.model.errors import Throttled, ValidationException
 from dynactor.model.expressions.key_paths import check_scalar_keys
@@ -263,4 +266,15 @@ def _rest(request: structures.KeysAndAttributesShape, keys_left: list[Item]) -> 
     return {"Keys": keys_left, **rest}
 
 
-OPERATION = Operation("BatchGetItem", BatchGetItemInput, handle, reads_past=True)
+OPERATION = Operation(
+    "BatchGetItem",
+    BatchGetItemInput,
+    handle,
+    asks=data_asks.batch_get_item,
+    effect=Effect.READS,
+    location=Location.HOME,
+    layer=NEWER_READS,
+    reads_past=True,
+    faults=BATCH_FAULTS,
+    unprocessed_member="UnprocessedKeys",
+)

@@ -10,9 +10,11 @@ from msgspec import Struct, field, json
 from dynactor.actors.database.database import Database
 from dynactor.actors.partition.messages import Written
 from dynactor.actors.table.table import Table
+from dynactor.api.access import data_asks
 from dynactor.api.answers.item_answers import collection_metrics, joined
+from dynactor.api.execution.operation import BATCH_FAULTS, Location, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.capacity import Receipt, consumed_capacity
 from dynactor.model.definitions.index import check_size_with_entries
@@ -243,4 +245,12 @@ def _submitted(table: Table, write: Put | Delete, parts: _Parts) -> asyncio.Futu
         return refused
 
 
-OPERATION = Operation("BatchWriteItem", BatchWriteItemInput, handle)
+OPERATION = Operation(
+    "BatchWriteItem",
+    BatchWriteItemInput,
+    handle,
+    asks=data_asks.batch_write_item,
+    location=Location.HOME,
+    faults=BATCH_FAULTS,
+    unprocessed_member="UnprocessedItems",
+)

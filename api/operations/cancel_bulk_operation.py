@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from msgspec import json
 
+from dynactor.api.access import asks
 from dynactor.api.answers import transfers
+from dynactor.api.execution.operation import Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 
 
 class CancelBulkOperationInput(structures.Shape, frozen=True):
@@ -28,4 +30,6 @@ async def handle(call: Call[CancelBulkOperationInput]) -> bytes:
     )
 
 
-OPERATION = Operation("CancelBulkOperation", CancelBulkOperationInput, handle)
+OPERATION = Operation(
+    "CancelBulkOperation", CancelBulkOperationInput, handle, asks=asks.member("BulkOperationArn")
+)

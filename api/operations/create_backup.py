@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from msgspec import json
 
+from dynactor.api.access import asks
 from dynactor.api.answers import table_backup
+from dynactor.api.execution.operation import Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
+from dynactor.api.requests.foreign_arns import BACKUP_ARN_ERRORS
 from dynactor.api.requests.table_arn import table_name
 
 
@@ -25,4 +28,6 @@ async def handle(call: Call[CreateBackupInput]) -> bytes:
     return json.encode({"BackupDetails": table_backup.details(call.database, backup)})
 
 
-OPERATION = Operation("CreateBackup", CreateBackupInput, handle)
+OPERATION = Operation(
+    "CreateBackup", CreateBackupInput, handle, asks=asks.table, arn_errors=BACKUP_ARN_ERRORS
+)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dynactor.api.access import asks
+from dynactor.api.execution.operation import Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.model.tables import global_tables
 
 
@@ -20,4 +22,4 @@ def handle(call: Call[CreateGlobalTableInput]) -> bytes:
     raise global_tables.not_supported()
 
 
-OPERATION = Operation("CreateGlobalTable", CreateGlobalTableInput, handle)
+OPERATION = Operation("CreateGlobalTable", CreateGlobalTableInput, handle, asks=asks.global_table)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import json
 
+from dynactor.api.access import asks
+from dynactor.api.access.ask import Ask, Asking
+from dynactor.api.access.facts import TagFacts
 from dynactor.api.answers.table_description import created_table_description
+from dynactor.api.execution.operation import Location, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.policy_resource import check_policy
 from dynactor.api.requests.table_arn import table_name
 from dynactor.api.requests.table_request import (
@@ -113,4 +119,17 @@ def refuse_unsupported(request: CreateTableInput) -> None:
         raise ValidationException("GlobalTableSettingsReplicationMode is not supported yet")
 
 
-OPERATION = Operation("CreateTable", CreateTableInput, handle)
+def _asks(asking: Asking) -> Iterator[Ask]:
+    """The table, and the actions for its tags and its policy."""
+    request = asking.request
+    tags = asks.tags(request)
+    arn = asking.table_arn(table_name(request.TableName))
+    facts = TagFacts(asking.facts, None, tags)
+    yield Ask(asking.action, arn, facts)
+    if tags:
+        yield Ask("dynamodb:TagResource", arn, facts)
+    if request.ResourcePolicy is not None:
+        yield Ask("dynamodb:PutResourcePolicy", arn, facts)
+
+
+OPERATION = Operation("CreateTable", CreateTableInput, handle, asks=_asks, location=Location.HOME)

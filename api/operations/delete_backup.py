@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from msgspec import json
 
+from dynactor.api.access import asks
 from dynactor.api.answers import table_backup
+from dynactor.api.execution.operation import Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 
 
 class DeleteBackupInput(structures.Shape, frozen=True):
@@ -22,4 +24,4 @@ async def handle(call: Call[DeleteBackupInput]) -> bytes:
     return json.encode({"BackupDescription": table_backup.description(database, backup, "DELETED")})
 
 
-OPERATION = Operation("DeleteBackup", DeleteBackupInput, handle)
+OPERATION = Operation("DeleteBackup", DeleteBackupInput, handle, asks=asks.member("BackupArn"))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dynactor.api.access import data_asks
 from dynactor.api.answers.item_answers import write_answer
+from dynactor.api.execution.operation import WRITE_FAULTS, Location, Operation
 from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.expression_members import check_together, condition_of, placeholders_of
-from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
-from dynactor.api.requests.validation_errors import of_request
+from dynactor.api.requests.validation_errors import NEWER_WRITES, of_request
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions.key_paths import check_scalar_keys
 from dynactor.model.tables.key_rules import check_key
@@ -70,4 +72,12 @@ def _parsed(request: DeleteItemInput) -> tuple[Delete, set[str]]:
     return delete, placeholders.nested
 
 
-OPERATION = Operation("DeleteItem", DeleteItemInput, handle)
+OPERATION = Operation(
+    "DeleteItem",
+    DeleteItemInput,
+    handle,
+    asks=data_asks.change_item,
+    location=Location.HOME,
+    layer=NEWER_WRITES,
+    faults=WRITE_FAULTS,
+)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from msgspec import json
 
+from dynactor.api.access import asks
+from dynactor.api.execution.operation import Location, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
+from dynactor.api.requests.foreign_arns import POLICY_ARN_ERRORS
 from dynactor.api.requests.policy_resource import find_resource
 from dynactor.model.tables.policy_rules import PolicyChange, find
 from dynactor.model.tables.table_rules import TableEdit
@@ -30,4 +33,11 @@ async def handle(call: Call[DeleteResourcePolicyInput]) -> bytes:
     return json.encode({} if removed is None else {"RevisionId": removed.revision_id})
 
 
-OPERATION = Operation("DeleteResourcePolicy", DeleteResourcePolicyInput, handle)
+OPERATION = Operation(
+    "DeleteResourcePolicy",
+    DeleteResourcePolicyInput,
+    handle,
+    asks=asks.member("ResourceArn"),
+    location=Location.HOME,
+    arn_errors=POLICY_ARN_ERRORS,
+)

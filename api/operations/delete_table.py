@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from msgspec import json
 
+from dynactor.api.access import asks
 from dynactor.api.answers.table_description import deleted_table_description, table_description
+from dynactor.api.execution.operation import Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.table_arn import table_name
 
 
@@ -28,4 +30,4 @@ async def handle(call: Call[DeleteTableInput]) -> bytes:
     return json.encode({"TableDescription": deleted_table_description(database, state)})
 
 
-OPERATION = Operation("DeleteTable", DeleteTableInput, handle)
+OPERATION = Operation("DeleteTable", DeleteTableInput, handle, asks=asks.table)

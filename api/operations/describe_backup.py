@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from msgspec import json
 
+from dynactor.api.access import asks
 from dynactor.api.answers import table_backup
+from dynactor.api.execution.operation import Effect, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 
 
 class DescribeBackupInput(structures.Shape, frozen=True):
@@ -21,4 +23,10 @@ def handle(call: Call[DescribeBackupInput]) -> bytes:
     return json.encode({"BackupDescription": table_backup.description(call.database, backup)})
 
 
-OPERATION = Operation("DescribeBackup", DescribeBackupInput, handle)
+OPERATION = Operation(
+    "DescribeBackup",
+    DescribeBackupInput,
+    handle,
+    asks=asks.member("BackupArn"),
+    effect=Effect.DESCRIBES,
+)

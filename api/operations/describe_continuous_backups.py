@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dynactor.api.access import asks
 from dynactor.api.answers import continuous_backups
+from dynactor.api.execution.operation import Effect, Location, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
+from dynactor.api.requests.foreign_arns import BACKUP_ARN_ERRORS
 from dynactor.api.requests.table_arn import table_name
 
 
@@ -19,4 +22,12 @@ def handle(call: Call[DescribeContinuousBackupsInput]) -> bytes:
     return continuous_backups.describe(call.database, table_name(call.request.TableName))
 
 
-OPERATION = Operation("DescribeContinuousBackups", DescribeContinuousBackupsInput, handle)
+OPERATION = Operation(
+    "DescribeContinuousBackups",
+    DescribeContinuousBackupsInput,
+    handle,
+    asks=asks.table,
+    effect=Effect.DESCRIBES,
+    location=Location.HOME,
+    arn_errors=BACKUP_ARN_ERRORS,
+)

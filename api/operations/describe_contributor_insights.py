@@ -6,8 +6,10 @@ from typing import Any
 
 from msgspec import json
 
+from dynactor.api.access import asks
+from dynactor.api.execution.operation import Effect, Location, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.tables import contributor_insights
 
@@ -46,4 +48,11 @@ async def handle(call: Call[DescribeContributorInsightsInput]) -> bytes:
     return json.encode(shown)
 
 
-OPERATION = Operation("DescribeContributorInsights", DescribeContributorInsightsInput, handle)
+OPERATION = Operation(
+    "DescribeContributorInsights",
+    DescribeContributorInsightsInput,
+    handle,
+    asks=asks.table_or_index,
+    effect=Effect.DESCRIBES,
+    location=Location.HOME,
+)

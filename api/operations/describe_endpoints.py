@@ -6,8 +6,10 @@ from typing import Final
 
 from msgspec import json
 
+from dynactor.api.access import asks
+from dynactor.api.execution.operation import Effect, Operation
 from dynactor.api.requests import structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 
 _CACHE_MINUTES: Final = 1440
 
@@ -22,4 +24,10 @@ async def handle(call: Call[DescribeEndpointsInput]) -> bytes:
     return json.encode({"Endpoints": [endpoint]})
 
 
-OPERATION = Operation("DescribeEndpoints", DescribeEndpointsInput, handle)
+OPERATION = Operation(
+    "DescribeEndpoints",
+    DescribeEndpointsInput,
+    handle,
+    asks=asks.no_resource,
+    effect=Effect.DESCRIBES,
+)

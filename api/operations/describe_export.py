@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from msgspec import json
 
+from dynactor.api.access import asks
 from dynactor.api.answers import transfers
+from dynactor.api.execution.operation import Effect, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 
 
 class DescribeExportInput(structures.Shape, frozen=True):
@@ -22,4 +24,10 @@ def handle(call: Call[DescribeExportInput]) -> bytes:
     return json.encode({"ExportDescription": description})
 
 
-OPERATION = Operation("DescribeExport", DescribeExportInput, handle)
+OPERATION = Operation(
+    "DescribeExport",
+    DescribeExportInput,
+    handle,
+    asks=asks.member("ExportArn"),
+    effect=Effect.DESCRIBES,
+)

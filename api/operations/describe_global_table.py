@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dynactor.api.access import asks
+from dynactor.api.execution.operation import Effect, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.model.tables import global_tables
 
 
@@ -20,4 +22,10 @@ def handle(call: Call[DescribeGlobalTableInput]) -> bytes:
     )
 
 
-OPERATION = Operation("DescribeGlobalTable", DescribeGlobalTableInput, handle)
+OPERATION = Operation(
+    "DescribeGlobalTable",
+    DescribeGlobalTableInput,
+    handle,
+    asks=asks.global_table,
+    effect=Effect.DESCRIBES,
+)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dynactor.api.access import asks
+from dynactor.api.execution.operation import Effect, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.model.tables import global_tables
 
 
@@ -18,4 +20,10 @@ def handle(call: Call[DescribeGlobalTableSettingsInput]) -> bytes:
     raise global_tables.no_global_table(call.request.GlobalTableName)
 
 
-OPERATION = Operation("DescribeGlobalTableSettings", DescribeGlobalTableSettingsInput, handle)
+OPERATION = Operation(
+    "DescribeGlobalTableSettings",
+    DescribeGlobalTableSettingsInput,
+    handle,
+    asks=asks.global_table,
+    effect=Effect.DESCRIBES,
+)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from msgspec import json
 
+from dynactor.api.access import asks
 from dynactor.api.answers import transfers
+from dynactor.api.execution.operation import Effect, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 
 
 class DescribeImportInput(structures.Shape, frozen=True):
@@ -22,4 +24,10 @@ def handle(call: Call[DescribeImportInput]) -> bytes:
     return json.encode({"ImportTableDescription": description})
 
 
-OPERATION = Operation("DescribeImport", DescribeImportInput, handle)
+OPERATION = Operation(
+    "DescribeImport",
+    DescribeImportInput,
+    handle,
+    asks=asks.member("ImportArn"),
+    effect=Effect.DESCRIBES,
+)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from msgspec import json
 
+from dynactor.api.access import asks
+from dynactor.api.execution.operation import Effect, Location, Operation
 from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.destination_arn import described
-from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
 
 
@@ -32,5 +34,10 @@ async def handle(call: Call[DescribeKinesisStreamingDestinationInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "DescribeKinesisStreamingDestination", DescribeKinesisStreamingDestinationInput, handle
+    "DescribeKinesisStreamingDestination",
+    DescribeKinesisStreamingDestinationInput,
+    handle,
+    asks=asks.table,
+    effect=Effect.DESCRIBES,
+    location=Location.HOME,
 )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from msgspec import json
 
+from dynactor.api.access import asks
+from dynactor.api.execution.operation import Effect, Operation
 from dynactor.api.requests import structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.model.limits import (
     ACCOUNT_READ_UNITS,
     ACCOUNT_WRITE_UNITS,
@@ -30,4 +32,6 @@ async def handle(_call: Call[DescribeLimitsInput]) -> bytes:
     )
 
 
-OPERATION = Operation("DescribeLimits", DescribeLimitsInput, handle)
+OPERATION = Operation(
+    "DescribeLimits", DescribeLimitsInput, handle, asks=asks.no_resource, effect=Effect.DESCRIBES
+)

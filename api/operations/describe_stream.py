@@ -7,9 +7,11 @@ from operator import attrgetter
 
 from msgspec import json
 
+from dynactor.api.access import asks
 from dynactor.api.answers.stream_description import stream_description
+from dynactor.api.execution.operation import Effect, Location, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import DYNAMODB_STREAMS, Call, Operation
+from dynactor.api.requests.call import DYNAMODB_STREAMS, Call
 from dynactor.api.requests.stream_arn import find_stream
 from dynactor.api.requests.validation_errors import detected
 from dynactor.model.errors import ValidationException
@@ -78,4 +80,12 @@ def _wanted(request: DescribeStreamInput, shards: Iterable[Shard]) -> list[Shard
     return [shard for shard in shards if shard.shard_id > start]
 
 
-OPERATION = Operation("DescribeStream", DescribeStreamInput, handle, DYNAMODB_STREAMS)
+OPERATION = Operation(
+    "DescribeStream",
+    DescribeStreamInput,
+    handle,
+    asks=asks.member("StreamArn"),
+    effect=Effect.DESCRIBES,
+    location=Location.HOME,
+    service=DYNAMODB_STREAMS,
+)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from msgspec import json
 
+from dynactor.api.access import asks
 from dynactor.api.answers.table_description import table_description
+from dynactor.api.execution.operation import Effect, Location, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.table_arn import table_name
 
 
@@ -22,4 +24,11 @@ async def handle(call: Call[DescribeTableInput]) -> bytes:
     return json.encode({"Table": table_description(call.database, state)})
 
 
-OPERATION = Operation("DescribeTable", DescribeTableInput, handle)
+OPERATION = Operation(
+    "DescribeTable",
+    DescribeTableInput,
+    handle,
+    asks=asks.table,
+    effect=Effect.DESCRIBES,
+    location=Location.HOME,
+)

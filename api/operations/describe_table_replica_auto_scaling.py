@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dynactor.api.access import asks
+from dynactor.api.execution.operation import Effect, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.tables import global_tables
 
@@ -20,5 +22,9 @@ def handle(call: Call[DescribeTableReplicaAutoScalingInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "DescribeTableReplicaAutoScaling", DescribeTableReplicaAutoScalingInput, handle
+    "DescribeTableReplicaAutoScaling",
+    DescribeTableReplicaAutoScalingInput,
+    handle,
+    asks=asks.table,
+    effect=Effect.DESCRIBES,
 )

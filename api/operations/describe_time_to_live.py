@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from msgspec import json
 
+from dynactor.api.access import asks
 from dynactor.api.answers.table_description import time_to_live_description
+from dynactor.api.execution.operation import Effect, Location, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException
 
@@ -29,4 +31,11 @@ async def handle(call: Call[DescribeTimeToLiveInput]) -> bytes:
     return json.encode({"TimeToLiveDescription": description})
 
 
-OPERATION = Operation("DescribeTimeToLive", DescribeTimeToLiveInput, handle)
+OPERATION = Operation(
+    "DescribeTimeToLive",
+    DescribeTimeToLiveInput,
+    handle,
+    asks=asks.table,
+    effect=Effect.DESCRIBES,
+    location=Location.HOME,
+)

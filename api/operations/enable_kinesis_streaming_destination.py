@@ -5,9 +5,11 @@ from __future__ import annotations
 from msgspec import json
 
 from dynactor.actors.phases.destination_phases import EnableDestination
+from dynactor.api.access import asks
+from dynactor.api.execution.operation import Operation
 from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.destination_arn import topic_of
-from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
 
 
@@ -43,5 +45,8 @@ async def handle(call: Call[EnableKinesisStreamingDestinationInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "EnableKinesisStreamingDestination", EnableKinesisStreamingDestinationInput, handle
+    "EnableKinesisStreamingDestination",
+    EnableKinesisStreamingDestinationInput,
+    handle,
+    asks=asks.table,
 )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from msgspec import json
+from collections.abc import Iterator
 
+from msgspec import MsgspecError, Struct, json
+
+from dynactor.api.access import data_asks
+from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.answers.item_answers import array_member, capacity_member, joined
+from dynactor.api.execution.operation import DATA_FAULTS, Location, Operation
 from dynactor.api.execution.statements import Reading, bound, task_of
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.model.partiql.next_token import Position, next_token, position_of
 from dynactor.model.partiql.statement import Select, Statement
 from dynactor.model.values.attribute_value import AttributeValue
@@ -60,4 +65,31 @@ def _start(
     return position_of(request.NextToken, request.Statement, parameters)
 
 
-OPERATION = Operation("ExecuteStatement", ExecuteStatementInput, handle)
+def _asks(asking: Asking) -> Iterator[Ask]:
+    return data_asks.statements(asking, (asking.request,))
+
+
+class _Statement(Struct, frozen=True):
+    """The member that says whether a request reads."""
+
+    Statement: str = ""
+
+
+def _reads_only(body: bytes) -> bool:
+    try:
+        statement = json.decode(body, type=_Statement).Statement
+    except MsgspecError:
+        # The operation refuses such a body.
+        return True
+    return statement.lstrip()[:6].upper() == "SELECT"
+
+
+OPERATION = Operation(
+    "ExecuteStatement",
+    ExecuteStatementInput,
+    handle,
+    asks=_asks,
+    location=Location.HOME,
+    reads_only=_reads_only,
+    faults=DATA_FAULTS,
+)

@@ -9,7 +9,10 @@ from typing import Final, NoReturn
 
 from dynactor.actors.database.database import Database
 from dynactor.actors.transactions.coordinator import TableKey
+from dynactor.api.access import data_asks
+from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.answers.item_answers import EMPTY, array_member, joined, projected
+from dynactor.api.execution.operation import WRITE_FAULTS, Location, Operation
 from dynactor.api.execution.transaction_requests import (
     Cancelling,
     ParsedAction,
@@ -21,7 +24,7 @@ from dynactor.api.execution.transaction_requests import (
     read_items,
 )
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import (
     CancellationReason,
@@ -232,4 +235,16 @@ def _write_on(
             return write_plan.check_of(statement, definition, return_item_on_failure=return_item)
 
 
-OPERATION = Operation("ExecuteTransaction", ExecuteTransactionInput, handle)
+def _asks(asking: Asking) -> Iterator[Ask]:
+    return data_asks.statements(asking, asking.request.TransactStatements)
+
+
+OPERATION = Operation(
+    "ExecuteTransaction",
+    ExecuteTransactionInput,
+    handle,
+    asks=_asks,
+    location=Location.HOME,
+    faults=WRITE_FAULTS,
+    is_transaction=True,
+)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import json
 
+from dynactor.api.access import asks, bucket_asks
 from dynactor.api.answers import continuous_backups, transfers
+from dynactor.api.execution.operation import Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
+from dynactor.api.requests.foreign_arns import BACKUP_ARN_ERRORS
 from dynactor.api.requests.table_arn import NO_ARN, table_name
 from dynactor.model.errors import ValidationException
 from dynactor.model.transfers.item_filter import item_filter
@@ -59,4 +64,15 @@ def _check_period(request: ExportTableToPointInTimeInput) -> None:
         raise ValidationException("ExportTime can't be specified for an incremental export")
 
 
-OPERATION = Operation("ExportTableToPointInTime", ExportTableToPointInTimeInput, handle)
+def _objects(request: ExportTableToPointInTimeInput) -> Iterator[bucket_asks.Objects]:
+    yield bucket_asks.written_objects(request.S3Bucket, request.S3Prefix)
+
+
+OPERATION = Operation(
+    "ExportTableToPointInTime",
+    ExportTableToPointInTimeInput,
+    handle,
+    asks=asks.member("TableArn"),
+    arn_errors=BACKUP_ARN_ERRORS,
+    objects=_objects,
+)

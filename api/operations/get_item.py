@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from dynactor.actors.table.table import ItemRead, Table
+from dynactor.api.access import data_asks
 from dynactor.api.answers.item_answers import EMPTY, capacity_member, joined, projected
+from dynactor.api.execution.operation import DATA_FAULTS, Effect, Location, Operation
 from dynactor.api.requests import as_of, shapes, structures
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.expression_members import check_together, placeholders_of, projector_of
-from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
+from dynactor.api.requests.validation_errors import NEWER_READS
 from dynactor.model.expressions.key_paths import check_scalar_keys
 from dynactor.model.expressions.projection import Projector
 from dynactor.model.keys import key as keys
@@ -100,4 +103,14 @@ def _answer(
     return joined(members)
 
 
-OPERATION = Operation("GetItem", GetItemInput, handle, reads_past=True)
+OPERATION = Operation(
+    "GetItem",
+    GetItemInput,
+    handle,
+    asks=data_asks.get_item,
+    effect=Effect.READS,
+    location=Location.HOME,
+    layer=NEWER_READS,
+    reads_past=True,
+    faults=DATA_FAULTS,
+)

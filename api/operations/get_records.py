@@ -7,9 +7,11 @@ from typing import Final
 
 from msgspec import json, structs
 
+from dynactor.api.access import asks
 from dynactor.api.answers.item_answers import array_member, joined
+from dynactor.api.execution.operation import STREAM_FAULTS, Effect, Location, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import DYNAMODB_STREAMS, Call, Operation
+from dynactor.api.requests.call import DYNAMODB_STREAMS, Call
 from dynactor.api.requests.stream_arn import find_shard, find_stream
 from dynactor.model.definitions.table import StreamViewType
 from dynactor.model.errors import (
@@ -80,4 +82,13 @@ def _page(changes: Sequence[ChangeRecord], view_type: StreamViewType, region: st
     return records
 
 
-OPERATION = Operation("GetRecords", GetRecordsInput, handle, DYNAMODB_STREAMS)
+OPERATION = Operation(
+    "GetRecords",
+    GetRecordsInput,
+    handle,
+    asks=asks.member("ShardIterator"),
+    effect=Effect.READS,
+    location=Location.HOME,
+    service=DYNAMODB_STREAMS,
+    faults=STREAM_FAULTS,
+)

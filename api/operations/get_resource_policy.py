@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from msgspec import json
 
+from dynactor.api.access import asks
+from dynactor.api.execution.operation import Effect, Location, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
+from dynactor.api.requests.foreign_arns import POLICY_ARN_ERRORS
 from dynactor.api.requests.policy_resource import find_resource
 from dynactor.model.errors import PolicyNotFoundException
 from dynactor.model.tables.policy_rules import NOT_FOUND, find
@@ -27,4 +30,12 @@ def handle(call: Call[GetResourcePolicyInput]) -> bytes:
     return json.encode({"Policy": policy.text, "RevisionId": policy.revision_id})
 
 
-OPERATION = Operation("GetResourcePolicy", GetResourcePolicyInput, handle)
+OPERATION = Operation(
+    "GetResourcePolicy",
+    GetResourcePolicyInput,
+    handle,
+    asks=asks.member("ResourceArn"),
+    effect=Effect.READS,
+    location=Location.HOME,
+    arn_errors=POLICY_ARN_ERRORS,
+)

@@ -8,9 +8,11 @@ from msgspec import json
 
 from dynactor.actors.catalog.streams import TRIMMED
 from dynactor.actors.database.control_plane import StreamReads
+from dynactor.api.access import asks
 from dynactor.api.answers.table_description import stream_arn
+from dynactor.api.execution.operation import Effect, Location, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import DYNAMODB_STREAMS, Call, Operation
+from dynactor.api.requests.call import DYNAMODB_STREAMS, Call
 from dynactor.api.requests.stream_arn import find_shard, find_stream
 from dynactor.model.errors import TrimmedDataAccessException, ValidationException
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
@@ -120,4 +122,12 @@ async def _counter_before(streams: StreamReads, shard: Shard, commit_time_us: in
     return low
 
 
-OPERATION = Operation("GetShardIterator", GetShardIteratorInput, handle, DYNAMODB_STREAMS)
+OPERATION = Operation(
+    "GetShardIterator",
+    GetShardIteratorInput,
+    handle,
+    asks=asks.member("StreamArn"),
+    effect=Effect.DESCRIBES,
+    location=Location.HOME,
+    service=DYNAMODB_STREAMS,
+)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import json
 
+from dynactor.api.access import asks, bucket_asks
+from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.answers import transfers
+from dynactor.api.execution.operation import Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.source_format import check_ion
 from dynactor.api.requests.table_request import (
     attribute_definitions,
@@ -64,4 +69,13 @@ def _new_table(parameters: structures.TableCreationParametersShape) -> NewTable:
     )
 
 
-OPERATION = Operation("ImportTable", ImportTableInput, handle)
+def _asks(asking: Asking) -> Iterator[Ask]:
+    yield asks.on_table(asking, asking.request.TableCreationParameters.TableName)
+    yield bucket_asks.list_source(asking, asking.request.S3BucketSource)
+
+
+def _objects(request: ImportTableInput) -> Iterator[bucket_asks.Objects]:
+    yield bucket_asks.read_objects(request.S3BucketSource)
+
+
+OPERATION = Operation("ImportTable", ImportTableInput, handle, asks=_asks, objects=_objects)

@@ -8,10 +8,13 @@ from typing import Any
 
 from msgspec import json
 
+from dynactor.api.access import asks
 from dynactor.api.answers import table_backup
 from dynactor.api.answers.table_description import backup_arn
+from dynactor.api.execution.operation import Effect, Location, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
+from dynactor.api.requests.foreign_arns import BACKUP_ARN_ERRORS
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.limits import LIST_BACKUPS_PAGE
 from dynactor.model.tables.table_backup import TableBackup
@@ -59,4 +62,12 @@ def _matching(request: ListBackupsInput, backups: Sequence[TableBackup]) -> list
     ]
 
 
-OPERATION = Operation("ListBackups", ListBackupsInput, handle)
+OPERATION = Operation(
+    "ListBackups",
+    ListBackupsInput,
+    handle,
+    asks=asks.no_resource,
+    effect=Effect.DESCRIBES,
+    location=Location.LEADER,
+    arn_errors=BACKUP_ARN_ERRORS,
+)

@@ -6,9 +6,11 @@ from typing import Any
 
 from msgspec import json
 
+from dynactor.api.access import asks
 from dynactor.api.answers import transfers
+from dynactor.api.execution.operation import Effect, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.model.limits import LIST_BULK_OPERATIONS
 
 
@@ -39,4 +41,10 @@ def handle(call: Call[ListBulkOperationsInput]) -> bytes:
     return json.encode(answer)
 
 
-OPERATION = Operation("ListBulkOperations", ListBulkOperationsInput, handle)
+OPERATION = Operation(
+    "ListBulkOperations",
+    ListBulkOperationsInput,
+    handle,
+    asks=asks.no_resource,
+    effect=Effect.DESCRIBES,
+)

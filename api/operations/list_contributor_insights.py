@@ -9,8 +9,10 @@ from typing import Any, Final, NamedTuple
 from msgspec import MsgspecError, json
 
 from dynactor.actors.database.database import Database
+from dynactor.api.access import asks
+from dynactor.api.execution.operation import Effect, Location, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.definitions.table import ContributorInsights, TableDefinition
 from dynactor.model.errors import ValidationException
@@ -96,4 +98,11 @@ def _resource(token: str) -> _Resource:
         ) from None
 
 
-OPERATION = Operation("ListContributorInsights", ListContributorInsightsInput, handle)
+OPERATION = Operation(
+    "ListContributorInsights",
+    ListContributorInsightsInput,
+    handle,
+    asks=asks.no_resource,
+    effect=Effect.DESCRIBES,
+    location=Location.LEADER,
+)

@@ -7,9 +7,11 @@ from typing import Any, Final
 
 from msgspec import json
 
+from dynactor.api.access import asks
 from dynactor.api.answers import transfers
+from dynactor.api.execution.operation import Effect, Location, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException
 from dynactor.model.limits import LIST_EXPORTS_PAGE
@@ -49,4 +51,11 @@ def handle(call: Call[ListExportsInput]) -> bytes:
     return json.encode(answer)
 
 
-OPERATION = Operation("ListExports", ListExportsInput, handle)
+OPERATION = Operation(
+    "ListExports",
+    ListExportsInput,
+    handle,
+    asks=asks.no_resource,
+    effect=Effect.DESCRIBES,
+    location=Location.LEADER,
+)

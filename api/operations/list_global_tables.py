@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from msgspec import json
 
+from dynactor.api.access import asks
+from dynactor.api.execution.operation import Effect, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 
 
 class ListGlobalTablesInput(structures.Shape, frozen=True):
@@ -22,4 +24,10 @@ def handle(call: Call[ListGlobalTablesInput]) -> bytes:
     return json.encode({"GlobalTables": []})
 
 
-OPERATION = Operation("ListGlobalTables", ListGlobalTablesInput, handle)
+OPERATION = Operation(
+    "ListGlobalTables",
+    ListGlobalTablesInput,
+    handle,
+    asks=asks.no_resource,
+    effect=Effect.DESCRIBES,
+)

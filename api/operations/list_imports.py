@@ -6,9 +6,11 @@ from typing import Any
 
 from msgspec import json
 
+from dynactor.api.access import asks
 from dynactor.api.answers import transfers
+from dynactor.api.execution.operation import Effect, Location, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.limits import LIST_IMPORTS
 
@@ -42,4 +44,11 @@ def handle(call: Call[ListImportsInput]) -> bytes:
     return json.encode(answer)
 
 
-OPERATION = Operation("ListImports", ListImportsInput, handle)
+OPERATION = Operation(
+    "ListImports",
+    ListImportsInput,
+    handle,
+    asks=asks.no_resource,
+    effect=Effect.DESCRIBES,
+    location=Location.LEADER,
+)

@@ -7,9 +7,11 @@ from typing import Any
 
 from msgspec import json
 
+from dynactor.api.access import asks
 from dynactor.api.answers.table_description import stream_arn
+from dynactor.api.execution.operation import Effect, Location, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import DYNAMODB_STREAMS, Call, Operation
+from dynactor.api.requests.call import DYNAMODB_STREAMS, Call
 from dynactor.api.requests.stream_arn import named
 from dynactor.model.errors import ValidationException
 from dynactor.model.limits import LIST_STREAMS_PAGE
@@ -53,4 +55,12 @@ async def handle(call: Call[ListStreamsInput]) -> bytes:
     return json.encode(page)
 
 
-OPERATION = Operation("ListStreams", ListStreamsInput, handle, DYNAMODB_STREAMS)
+OPERATION = Operation(
+    "ListStreams",
+    ListStreamsInput,
+    handle,
+    asks=asks.no_resource,
+    effect=Effect.DESCRIBES,
+    location=Location.LEADER,
+    service=DYNAMODB_STREAMS,
+)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec import json
 
+from dynactor.api.access.ask import Ask, Asking
+from dynactor.api.access.facts import ActionFacts
+from dynactor.api.execution.operation import Effect, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.model.limits import LIST_TABLES_PAGE
 
 
@@ -35,4 +39,8 @@ async def handle(call: Call[ListTablesInput]) -> bytes:
     return json.encode(page)
 
 
-OPERATION = Operation("ListTables", ListTablesInput, handle)
+def _asks(asking: Asking) -> Iterator[Ask]:
+    yield Ask(asking.action, asking.arn("table/*"), ActionFacts(asking.facts))
+
+
+OPERATION = Operation("ListTables", ListTablesInput, handle, asks=_asks, effect=Effect.DESCRIBES)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from msgspec import json
 
+from dynactor.api.access import asks
+from dynactor.api.execution.operation import Effect, Location, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.resource_arn import no_such_resource, tagged_table_name
 from dynactor.model.errors import ResourceNotFoundException
 
@@ -29,4 +31,11 @@ async def handle(call: Call[ListTagsOfResourceInput]) -> bytes:
     return json.encode({"Tags": tags})
 
 
-OPERATION = Operation("ListTagsOfResource", ListTagsOfResourceInput, handle)
+OPERATION = Operation(
+    "ListTagsOfResource",
+    ListTagsOfResourceInput,
+    handle,
+    asks=asks.member("ResourceArn"),
+    effect=Effect.DESCRIBES,
+    location=Location.HOME,
+)

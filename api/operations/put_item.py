@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dynactor.api.access import data_asks
 from dynactor.api.answers.item_answers import write_answer
+from dynactor.api.execution.operation import WRITE_FAULTS, Location, Operation
 from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.expression_members import (
     check_together,
     condition_of,
     is_plain,
     placeholders_of,
 )
-from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
-from dynactor.api.requests.validation_errors import of_request
+from dynactor.api.requests.validation_errors import NEWER_WRITES, of_request
 from dynactor.model.definitions.index import check_size_with_entries
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions.condition import Condition
@@ -95,4 +97,12 @@ def _condition(request: PutItemInput) -> tuple[Condition | None, set[str]]:
     return condition, placeholders.nested
 
 
-OPERATION = Operation("PutItem", PutItemInput, handle)
+OPERATION = Operation(
+    "PutItem",
+    PutItemInput,
+    handle,
+    asks=data_asks.put_item,
+    location=Location.HOME,
+    layer=NEWER_WRITES,
+    faults=WRITE_FAULTS,
+)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from msgspec import json
 
+from dynactor.api.access import asks
+from dynactor.api.execution.operation import Location, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
+from dynactor.api.requests.foreign_arns import POLICY_ARN_ERRORS
 from dynactor.api.requests.policy_resource import check_policy, find_resource, is_of_stream
 from dynactor.model.tables.policy_rules import PolicyChange, find
 from dynactor.model.tables.table_rules import TableEdit
@@ -37,4 +40,11 @@ async def handle(call: Call[PutResourcePolicyInput]) -> bytes:
     return json.encode({"RevisionId": policy.revision_id})
 
 
-OPERATION = Operation("PutResourcePolicy", PutResourcePolicyInput, handle)
+OPERATION = Operation(
+    "PutResourcePolicy",
+    PutResourcePolicyInput,
+    handle,
+    asks=asks.member("ResourceArn"),
+    location=Location.HOME,
+    arn_errors=POLICY_ARN_ERRORS,
+)

@@ -8,6 +8,8 @@ from msgspec import structs
 
 from dynactor.actors.table.pages import ReadRange, begin_page, read_page
 from dynactor.actors.table.table import Table
+from dynactor.api.access import data_asks
+from dynactor.api.execution.operation import DATA_FAULTS, Effect, Location, Operation
 from dynactor.api.execution.page_requests import (
     check_select,
     check_start_key_values,
@@ -19,6 +21,7 @@ from dynactor.api.execution.page_requests import (
     start_position,
 )
 from dynactor.api.requests import as_of, shapes, structures
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.expression_members import (
     check_together,
     filter_of,
@@ -28,9 +31,8 @@ from dynactor.api.requests.expression_members import (
     placeholders_of,
     projector_of,
 )
-from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
-from dynactor.api.requests.validation_errors import detected
+from dynactor.api.requests.validation_errors import NEWER_READS, detected
 from dynactor.model.definitions.index import IndexDefinition
 from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import DynamoDBError, ValidationException
@@ -267,4 +269,14 @@ def _check_start(
     raise ValidationException("The provided starting key does not match the range key predicate")
 
 
-OPERATION = Operation("Query", QueryInput, handle, reads_past=True)
+OPERATION = Operation(
+    "Query",
+    QueryInput,
+    handle,
+    asks=data_asks.query,
+    effect=Effect.READS,
+    location=Location.HOME,
+    layer=NEWER_READS,
+    reads_past=True,
+    faults=DATA_FAULTS,
+)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import json
 
+from dynactor.api.access import asks
+from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.answers import table_backup
 from dynactor.api.answers.table_description import table_description
+from dynactor.api.execution.operation import Operation
 from dynactor.api.requests import shapes
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
+from dynactor.api.requests.foreign_arns import RESTORE_ARN_ERRORS
 from dynactor.api.requests.restore_request import RestoreShape, restore_overrides
 from dynactor.model.tables.restore_rules import restored
 
@@ -32,4 +38,16 @@ async def handle(call: Call[RestoreTableFromBackupInput]) -> bytes:
     return json.encode({"TableDescription": table_description(database, state)})
 
 
-OPERATION = Operation("RestoreTableFromBackup", RestoreTableFromBackupInput, handle)
+def _asks(asking: Asking) -> Iterator[Ask]:
+    """The backup, and the new table."""
+    yield from asks.member("BackupArn")(asking)
+    yield from asks.restored_table(asking)
+
+
+OPERATION = Operation(
+    "RestoreTableFromBackup",
+    RestoreTableFromBackupInput,
+    handle,
+    asks=_asks,
+    arn_errors=RESTORE_ARN_ERRORS,
+)

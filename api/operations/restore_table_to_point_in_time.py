@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import json
 
 from dynactor.actors.restores.restore_phases import RestoreTableToTime
+from dynactor.api.access import asks
+from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.answers import continuous_backups
 from dynactor.api.answers.table_description import table_description
+from dynactor.api.execution.operation import Operation
 from dynactor.api.requests import shapes
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
+from dynactor.api.requests.foreign_arns import RESTORE_ARN_ERRORS
 from dynactor.api.requests.restore_request import RestoreShape, restore_overrides
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException
@@ -54,4 +60,20 @@ def _source(request: RestoreTableToPointInTimeInput) -> str:
     return table_name(arn or name or "")
 
 
-OPERATION = Operation("RestoreTableToPointInTime", RestoreTableToPointInTimeInput, handle)
+def _asks(asking: Asking) -> Iterator[Ask]:
+    """The table, and the new table."""
+    request = asking.request
+    if request.SourceTableName is not None:
+        yield asks.on_table(asking, request.SourceTableName)
+    if request.SourceTableArn is not None:
+        yield from asks.member("SourceTableArn")(asking)
+    yield from asks.restored_table(asking)
+
+
+OPERATION = Operation(
+    "RestoreTableToPointInTime",
+    RestoreTableToPointInTimeInput,
+    handle,
+    asks=_asks,
+    arn_errors=RESTORE_ARN_ERRORS,
+)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dynactor.actors.table.pages import ReadRange, read_page
+from dynactor.api.access import data_asks
+from dynactor.api.execution.operation import DATA_FAULTS, Effect, Location, Operation
 from dynactor.api.execution.page_requests import (
     check_select,
     check_start_key_values,
@@ -12,6 +14,7 @@ from dynactor.api.execution.page_requests import (
     scan_start,
 )
 from dynactor.api.requests import as_of, shapes, structures
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.expression_members import (
     check_together,
     filter_of,
@@ -21,7 +24,6 @@ from dynactor.api.requests.expression_members import (
     projector_of,
 )
 from dynactor.api.requests.maintenance_header import is_maintenance
-from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions.key_paths import check_scalar_keys
@@ -115,4 +117,13 @@ def _segment_range(request: ScanInput) -> KeyRange:
     return key_range.of_segment(segment, total_segments)
 
 
-OPERATION = Operation("Scan", ScanInput, handle, reads_past=True)
+OPERATION = Operation(
+    "Scan",
+    ScanInput,
+    handle,
+    asks=data_asks.scan,
+    effect=Effect.READS,
+    location=Location.HOME,
+    reads_past=True,
+    faults=DATA_FAULTS,
+)

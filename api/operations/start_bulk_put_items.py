@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import json
 
+from dynactor.api.access import asks, bucket_asks
+from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.answers import transfers
+from dynactor.api.execution.operation import Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.source_format import check_ion
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException
@@ -40,4 +45,19 @@ async def handle(call: Call[StartBulkPutItemsInput]) -> bytes:
     return json.encode({"BulkOperationDescription": description})
 
 
-OPERATION = Operation("StartBulkPutItems", StartBulkPutItemsInput, handle)
+def _asks(asking: Asking) -> Iterator[Ask]:
+    yield from asks.table(asking)
+    yield bucket_asks.list_source(asking, asking.request.InputS3Configuration)
+
+
+def _objects(request: StartBulkPutItemsInput) -> Iterator[bucket_asks.Objects]:
+    yield bucket_asks.read_objects(request.InputS3Configuration)
+    output = request.OutputS3Configuration
+    # The operation refuses a request without an output bucket.
+    if output.S3Bucket is not None:
+        yield bucket_asks.written_objects(output.S3Bucket, output.S3KeyPrefix)
+
+
+OPERATION = Operation(
+    "StartBulkPutItems", StartBulkPutItemsInput, handle, asks=_asks, objects=_objects
+)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dynactor.api.access import asks
+from dynactor.api.execution.operation import Location, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.resource_arn import no_such_resource, tagged_table_name
 from dynactor.model.errors import ResourceNotFoundException, ValidationException
 from dynactor.model.tables.table_rules import TableEdit
@@ -30,4 +32,6 @@ async def handle(call: Call[TagResourceInput]) -> bytes:
     return b""
 
 
-OPERATION = Operation("TagResource", TagResourceInput, handle)
+OPERATION = Operation(
+    "TagResource", TagResourceInput, handle, asks=asks.tagged_resource, location=Location.HOME
+)

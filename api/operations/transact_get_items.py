@@ -9,7 +9,9 @@ from typing import NamedTuple
 from dynactor.actors.database.database import Database
 from dynactor.actors.table.table import Table
 from dynactor.actors.transactions.coordinator import TableKey, table_key
+from dynactor.api.access import data_asks
 from dynactor.api.answers.item_answers import EMPTY, array_member, joined, projected
+from dynactor.api.execution.operation import WRITE_FAULTS, Effect, Location, Operation
 from dynactor.api.execution.transaction_requests import (
     Cancelling,
     capacity_members,
@@ -18,8 +20,8 @@ from dynactor.api.execution.transaction_requests import (
     read_items,
 )
 from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.expression_members import check_together, placeholders_of
-from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions.key_paths import check_scalar_keys
@@ -104,4 +106,13 @@ def _key(get: _ParsedGet, table: Table) -> TableKey:
     return table_key(table, get.request.Key)
 
 
-OPERATION = Operation("TransactGetItems", TransactGetItemsInput, handle)
+OPERATION = Operation(
+    "TransactGetItems",
+    TransactGetItemsInput,
+    handle,
+    asks=data_asks.transact_get_items,
+    effect=Effect.READS,
+    location=Location.HOME,
+    faults=WRITE_FAULTS,
+    is_transaction=True,
+)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Final, TypeAlias
 
+from dynactor.api.access import data_asks
 from dynactor.api.answers.item_answers import joined
+from dynactor.api.execution.operation import WRITE_FAULTS, Location, Operation
 from dynactor.api.execution.transaction_requests import (
     ParsedAction,
     capacity_members,
@@ -16,8 +18,8 @@ from dynactor.api.execution.transaction_requests import (
     metrics_members,
 )
 from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.expression_members import check_together, is_plain, placeholders_of
-from dynactor.api.requests.operation import Call, Operation
 from dynactor.model.definitions.index import check_size_with_entries
 from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import ValidationException
@@ -253,4 +255,12 @@ def _values_bytes(values: shapes.ExpressionAttributeValues | None) -> int:
     return items.size_bytes(values) if values else 0
 
 
-OPERATION = Operation("TransactWriteItems", TransactWriteItemsInput, handle)
+OPERATION = Operation(
+    "TransactWriteItems",
+    TransactWriteItemsInput,
+    handle,
+    asks=data_asks.transact_write_items,
+    location=Location.HOME,
+    faults=WRITE_FAULTS,
+    is_transaction=True,
+)

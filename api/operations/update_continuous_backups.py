@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dynactor.actors.backups.point_in_time import UpdateRecovery
+from dynactor.api.access import asks
 from dynactor.api.answers import continuous_backups
+from dynactor.api.execution.operation import Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
+from dynactor.api.requests.foreign_arns import BACKUP_ARN_ERRORS
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException
 from dynactor.model.limits import RECOVERY_DAYS
@@ -34,4 +37,10 @@ async def handle(call: Call[UpdateContinuousBackupsInput]) -> bytes:
     return continuous_backups.describe(call.database, name)
 
 
-OPERATION = Operation("UpdateContinuousBackups", UpdateContinuousBackupsInput, handle)
+OPERATION = Operation(
+    "UpdateContinuousBackups",
+    UpdateContinuousBackupsInput,
+    handle,
+    asks=asks.table,
+    arn_errors=BACKUP_ARN_ERRORS,
+)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from msgspec import json
 
 from dynactor.actors.phases.contributor_insights import UpdateContributorInsights
+from dynactor.api.access import asks
+from dynactor.api.execution.operation import Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.table_arn import table_name
 
 
@@ -41,4 +43,6 @@ async def handle(call: Call[UpdateContributorInsightsInput]) -> bytes:
     )
 
 
-OPERATION = Operation("UpdateContributorInsights", UpdateContributorInsightsInput, handle)
+OPERATION = Operation(
+    "UpdateContributorInsights", UpdateContributorInsightsInput, handle, asks=asks.table_or_index
+)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dynactor.api.access import asks
+from dynactor.api.execution.operation import Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.model.errors import ValidationException
 from dynactor.model.tables import global_tables
 
@@ -25,4 +27,4 @@ def handle(call: Call[UpdateGlobalTableInput]) -> bytes:
     raise global_tables.no_global_table(call.request.GlobalTableName)
 
 
-OPERATION = Operation("UpdateGlobalTable", UpdateGlobalTableInput, handle)
+OPERATION = Operation("UpdateGlobalTable", UpdateGlobalTableInput, handle, asks=asks.global_table)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dynactor.api.access import data_asks
 from dynactor.api.answers.item_answers import write_answer
+from dynactor.api.execution.operation import WRITE_FAULTS, Location, Operation
 from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.expression_members import (
     check_together,
     condition_of,
     placeholders_of,
     update_of,
 )
-from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
-from dynactor.api.requests.validation_errors import of_request
+from dynactor.api.requests.validation_errors import NEWER_WRITES, of_request
 from dynactor.model.expressions.key_paths import check_scalar_keys
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.update_size import check_expression_size
@@ -88,4 +90,12 @@ def _parsed(request: UpdateItemInput) -> tuple[Update, Placeholders]:
     return update, placeholders
 
 
-OPERATION = Operation("UpdateItem", UpdateItemInput, handle)
+OPERATION = Operation(
+    "UpdateItem",
+    UpdateItemInput,
+    handle,
+    asks=data_asks.change_item,
+    location=Location.HOME,
+    layer=NEWER_WRITES,
+    faults=WRITE_FAULTS,
+)

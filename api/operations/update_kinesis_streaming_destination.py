@@ -5,9 +5,11 @@ from __future__ import annotations
 from msgspec import json
 
 from dynactor.actors.phases.destination_phases import UpdateDestination
+from dynactor.api.access import asks
+from dynactor.api.execution.operation import Operation
 from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.destination_arn import topic_of
-from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException
 
@@ -47,5 +49,8 @@ async def handle(call: Call[UpdateKinesisStreamingDestinationInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "UpdateKinesisStreamingDestination", UpdateKinesisStreamingDestinationInput, handle
+    "UpdateKinesisStreamingDestination",
+    UpdateKinesisStreamingDestinationInput,
+    handle,
+    asks=asks.table,
 )

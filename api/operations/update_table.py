@@ -6,9 +6,11 @@ from typing import Annotated, Final
 
 from msgspec import Meta, json
 
+from dynactor.api.access import asks
 from dynactor.api.answers.table_description import table_description
+from dynactor.api.execution.operation import Location, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.table_arn import table_name
 from dynactor.api.requests.table_request import (
     attribute_definitions,
@@ -132,4 +134,6 @@ def _refuse_unsupported(request: UpdateTableInput) -> None:
             raise ValidationException(f"{name} is not supported yet")
 
 
-OPERATION = Operation("UpdateTable", UpdateTableInput, handle)
+OPERATION = Operation(
+    "UpdateTable", UpdateTableInput, handle, asks=asks.table, location=Location.HOME
+)

@@ -6,8 +6,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from dynactor.api.access import asks
+from dynactor.api.execution.operation import Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.tables import global_tables
 
@@ -33,4 +35,6 @@ def handle(call: Call[UpdateTableReplicaAutoScalingInput]) -> bytes:
     raise global_tables.no_replicas(table_name(call.request.TableName))
 
 
-OPERATION = Operation("UpdateTableReplicaAutoScaling", UpdateTableReplicaAutoScalingInput, handle)
+OPERATION = Operation(
+    "UpdateTableReplicaAutoScaling", UpdateTableReplicaAutoScalingInput, handle, asks=asks.table
+)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from msgspec import json
 
+from dynactor.api.access import asks
+from dynactor.api.execution.operation import Location, Operation
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.tables.time_to_live import TimeToLiveChange
 
@@ -26,4 +28,6 @@ async def handle(call: Call[UpdateTimeToLiveInput]) -> bytes:
     return json.encode({"TimeToLiveSpecification": asked})
 
 
-OPERATION = Operation("UpdateTimeToLive", UpdateTimeToLiveInput, handle)
+OPERATION = Operation(
+    "UpdateTimeToLive", UpdateTimeToLiveInput, handle, asks=asks.table, location=Location.HOME
+)

@@ -16,7 +16,7 @@ from msgspec import structs
 from dynactor.actors.backups.past_view import PastView
 from dynactor.actors.table.pages import ReadRange, read_past_page
 from dynactor.actors.table.table import Table
-from dynactor.api.requests.operation import Call, InputT, Operation
+from dynactor.api.requests.call import Call, InputT
 from dynactor.model.errors import ValidationException
 from dynactor.model.reads.page import Page
 
@@ -28,18 +28,20 @@ NAME: Final = "X-Dynactor-As-Of"
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
-def dated(operation: Operation, call: Call[InputT]) -> Call[InputT]:
+def dated(call: Call[InputT]) -> Call[InputT]:
     """The call with the time of its header.
 
     Raises:
-        ValidationException: the header has no time, or the operation can't read past states.
+        ValidationException: the header has no time.
     """
-    if not operation.reads_past:
-        raise ValidationException(
-            f"{operation.name} does not support the header {NAME}: use GetItem, BatchGetItem, "
-            "Query or Scan"
-        )
     return structs.replace(call, as_of_epoch_seconds=_epoch_seconds(call.headers[HEADER]))
+
+
+def unsupported(operation: str) -> ValidationException:
+    """The error of an operation that can't read past states."""
+    return ValidationException(
+        f"{operation} does not support the header {NAME}: use GetItem, BatchGetItem, Query or Scan"
+    )
 
 
 def answer_headers(call: Call[InputT]) -> dict[str, str]:

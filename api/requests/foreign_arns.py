@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -38,24 +38,6 @@ _REGIONS: Final = {
     "aws-us-gov": re.compile(r"us-gov-\w+-\d+"),
 }
 _NO_TABLE: Final = "Requested resource not found"
-# Operations with another error for a missing table.
-_OF_BACKUPS: Final = frozenset(
-    {
-        "CreateBackup",
-        "DescribeContinuousBackups",
-        "ExportTableToPointInTime",
-        "ListBackups",
-        "RestoreTableFromBackup",
-        "RestoreTableToPointInTime",
-        "UpdateContinuousBackups",
-    }
-)
-_OF_POLICIES: Final = frozenset({"DeleteResourcePolicy", "GetResourcePolicy", "PutResourcePolicy"})
-# Operations that report another account\'s ARN as an invalid parameter.
-_WITHOUT_ACCESS_CHECK: Final = _OF_POLICIES | {
-    "RestoreTableFromBackup",
-    "RestoreTableToPointInTime",
-}
 _STREAM_MEMBERS: Final = frozenset({"StreamArn", "ExclusiveStartStreamArn", "ShardIterator"})
 _BACKUP_MEMBERS: Final = frozenset({"BackupArn", "ExclusiveStartBackupArn"})
 _TABLE_MEMBERS: Final = ("TableName", "TableArn", "SourceTableArn", "TargetTableName")
@@ -72,7 +54,29 @@ _MEMBERS: Final = (
 )
 
 
-def refuse_foreign_arns(operation: str, request: Struct, region: str) -> None:
+def _no_table(_arn: str) -> DynamoDBError:
+    return ResourceNotFoundException(_NO_TABLE)
+
+
+def _table_not_found(arn: str) -> DynamoDBError:
+    return TableNotFoundException(f"Table not found: {arn}")
+
+
+class ArnErrors(Struct, frozen=True):
+    """The errors of an operation for ARNs of other regions and accounts."""
+
+    missing_table: Callable[[str], DynamoDBError] = _no_table
+    missing_resource: Callable[[str], DynamoDBError] = no_such_resource
+    # Another account's ARN is an invalid parameter. In other operations, access to it is denied.
+    foreign_account_is_invalid: bool = False
+
+
+BACKUP_ARN_ERRORS: Final = ArnErrors(_table_not_found)
+RESTORE_ARN_ERRORS: Final = ArnErrors(_table_not_found, foreign_account_is_invalid=True)
+POLICY_ARN_ERRORS: Final = ArnErrors(missing_resource=invalid, foreign_account_is_invalid=True)
+
+
+def refuse_foreign_arns(errors: ArnErrors, request: Struct, region: str) -> None:
     """Refuse a request with an ARN of another region. Statements are not searched.
 
     Raises:
@@ -83,7 +87,7 @@ def refuse_foreign_arns(operation: str, request: Struct, region: str) -> None:
     for member, text in _named(request):
         arn = _ARN.search(text) if ":" in text else None
         if arn is not None and arn[2] not in ("", region):
-            raise _not_found(operation, member, arn[1])
+            raise _not_found(errors, member, arn[1])
 
 
 @lru_cache(maxsize=256)
@@ -100,7 +104,7 @@ def owned_members(shape: type[Struct]) -> tuple[str, ...]:
     )
 
 
-def refuse_other_accounts(operation: str, request: Struct, database: Database) -> None:
+def refuse_other_accounts(errors: ArnErrors, request: Struct, database: Database) -> None:
     """Refuse a request with an ARN of another account, or of a place that does not exist.
 
     Raises:
@@ -117,7 +121,7 @@ def refuse_other_accounts(operation: str, request: Struct, database: Database) -
         found = _PLACE.match(arn)
         if found is None:
             if not arn.startswith("arn:") and arn.lower().startswith("arn:"):
-                raise _not_found(operation, member, arn)
+                raise _not_found(errors, member, arn)
             continue
         partition, region, account_id = found.groups()
         of_partition = _REGIONS.get(partition)
@@ -125,7 +129,7 @@ def refuse_other_accounts(operation: str, request: Struct, database: Database) -
             region in ("", settings.region) or of_partition.fullmatch(region)
         ):
             raise invalid(arn, member)
-        if operation in _WITHOUT_ACCESS_CHECK and account_id != settings.account_id:
+        if errors.foreign_account_is_invalid and account_id != settings.account_id:
             raise invalid(arn, member)
         check_account(database, arn)
 
@@ -170,7 +174,7 @@ def _named(request: Struct) -> Iterator[tuple[str, str]]:
                 yield "TableName", action.TableName
 
 
-def _not_found(operation: str, member: str, arn: str) -> DynamoDBError:
+def _not_found(errors: ArnErrors, member: str, arn: str) -> DynamoDBError:
     if member in _STREAM_MEMBERS:
         return ResourceNotFoundException(f"Requested resource not found: Stream: {arn} not found")
     if member in _BACKUP_MEMBERS:
@@ -184,7 +188,5 @@ def _not_found(operation: str, member: str, arn: str) -> DynamoDBError:
             f"Requested resource not found: Bulk operation: {arn} not found"
         )
     if member == "ResourceArn":
-        return invalid(arn) if operation in _OF_POLICIES else no_such_resource(arn)
-    if operation in _OF_BACKUPS:
-        return TableNotFoundException(f"Table not found: {arn}")
-    return ResourceNotFoundException(_NO_TABLE)
+        return errors.missing_resource(arn)
+    return errors.missing_table(arn)

@@ -2,7 +2,7 @@
 
 AWS checks requests in two layers. In 2026 the checks of the single-item operations, BatchGetItem
 and Query moved into a newer layer. Scan, BatchWriteItem, the transactions, PartiQL and the
-operations on tables still use the older layer. ``layer_of`` returns an operation's layer.
+operations on tables still use the older layer. Each operation names its layer.
 
 The layers differ in:
 
@@ -164,28 +164,14 @@ class Layer(Struct, frozen=True):
 
 
 OLDER: Final = Layer()
-_NEWER_WRITES: Final = Layer(is_newer=True, has_envelope=True)
-_NEWER_READS: Final = Layer(is_newer=True)
-
-_LAYERS: Final = {
-    "PutItem": _NEWER_WRITES,
-    "UpdateItem": _NEWER_WRITES,
-    "DeleteItem": _NEWER_WRITES,
-    "GetItem": _NEWER_READS,
-    "BatchGetItem": _NEWER_READS,
-    "Query": _NEWER_READS,
-}
+NEWER_WRITES: Final = Layer(is_newer=True, has_envelope=True)
+NEWER_READS: Final = Layer(is_newer=True)
 
 # The newer layer's lists of values, with AWS's misspellings, by the older layer's lists.
 _NEWER_CHOICES: Final = {
     get_args(shapes.ReturnValue): "ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE",
     get_args(shapes.ConditionalOperator): "ALL, OR",
 }
-
-
-def layer_of(operation: str) -> Layer:
-    """The layer that checks the requests of an operation."""
-    return _LAYERS.get(operation, OLDER)
 
 
 def of_request(check: Callable[_P, _R]) -> Callable[_P, _R]:

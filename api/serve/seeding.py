@@ -34,7 +34,7 @@ from dynactor.api.commands.transfers.table_files import (
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
 from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
-from dynactor.api.requests.operation import DYNAMODB
+from dynactor.api.requests.call import DYNAMODB
 from dynactor.model.tables.tag_rules import THROTTLING_TAG
 from dynactor.model.transfers.csv_columns import csv_types
 from dynactor.model.transfers.item_reader import ItemReader

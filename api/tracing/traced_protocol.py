@@ -13,8 +13,8 @@ from dynactor.actors.runtime.message_times import CURRENT_REQUEST
 from dynactor.api.http.loop_turn import LoopTurn
 from dynactor.api.http.protocol import Answer, Known, Protocol, Request
 from dynactor.api.http.request_figures import Failure
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.named_tables import named_tables
-from dynactor.api.requests.operation import Call
 from dynactor.api.tracing.request_trace import RequestTrace
 from dynactor.api.tracing.trace_parent import TRACEPARENT, trace_parent
 from dynactor.storage.namespaces import Namespace

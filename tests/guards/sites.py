@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from dynactor.api.registry import OPERATIONS
-from dynactor.api.requests.operation import DYNAMODB
+from dynactor.api.requests.call import DYNAMODB
 from tests.support.clients.service_model import service_model
 
 _MODEL: Final = service_model()

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
-from dynactor.api.requests.operation import DYNAMODB
+from dynactor.api.requests.call import DYNAMODB
 from tests.guards.rules import Cell, EmptyCell, Rule, table
 from tests.guards.sites import sites
 from tests.guards.table import RULES

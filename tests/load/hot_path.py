@@ -21,10 +21,12 @@ from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 import uvloop
+from msgspec import structs
 
 from dynactor.actors.database.database import open_database
 from dynactor.actors.phases.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import SystemClock
+from dynactor.api.execution.operation import Operation
 from dynactor.api.http.aiohttp_lane import full_server
 from dynactor.api.http.body_memory import RequestMemory
 from dynactor.api.http.browser_access import Access
@@ -34,7 +36,7 @@ from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.settings import HttpSettings
 from dynactor.api.operations.get_item import GetItemInput
 from dynactor.api.registry import OPERATIONS
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.api.serve.interpreter import set_interpreter
 from dynactor.load.run.fill import fillings
 from dynactor.load.wire.answers import Answer
@@ -230,8 +232,8 @@ async def _run(arguments: Any, directory: Path) -> None:
         settings = DatabaseSettings(table_transition_seconds=0.0)
         database = await stack.enter_async_context(open_database(store, settings, SystemClock()))
         lanes = await stack.enter_async_context(_lanes(database, list(OPERATIONS.values())))
-        constant = Operation(
-            "GetItem", GetItemInput, cast("Callable[..., Awaitable[bytes]]", _constant)
+        constant = structs.replace(
+            OPERATIONS["GetItem"], handle=cast("Callable[..., Awaitable[bytes]]", _constant)
         )
         constants = await stack.enter_async_context(_lanes(database, [constant]))
         load = _Load(lanes, 64)

@@ -13,7 +13,7 @@ from dynactor.actors.database.database import Database
 from dynactor.actors.table.table import Table
 from dynactor.actors.transactions.client_tokens import ClientTokens
 from dynactor.api.execution.transaction_requests import CheckedActions, execute
-from dynactor.api.requests.operation import Call
+from dynactor.api.requests.call import Call
 from dynactor.model.errors import (
     IdempotentParameterMismatchException,
     InternalServerError,

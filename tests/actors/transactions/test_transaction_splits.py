@@ -15,7 +15,7 @@ from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.actors.transactions.coordinator import table_action, table_key
 from dynactor.api.execution.transaction_requests import CheckedActions, execute
-from dynactor.api.requests.operation import Call
+from dynactor.api.requests.call import Call
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.update import parse_update
 from dynactor.model.key_conditions import key_range

@@ -10,7 +10,6 @@ import pytest
 
 from dynactor.api.access.ask import Asking
 from dynactor.api.access.facts import RequestFacts
-from dynactor.api.access.operation_asks import RULES
 from dynactor.api.access.sender import Client
 from dynactor.api.http.protocol import Request
 from dynactor.api.registry import OPERATIONS
@@ -263,7 +262,8 @@ async def test_facts_of_requests():
             named = {"TableName": "Scores"} if "TableName" in shape.__struct_fields__ else {}
             decoded = msgspec.convert(named | request, shape)
             facts = RequestFacts(user("ann", ACCOUNT, {}), SENDER)
-            asks = list(RULES[operation](Asking(operation, decoded, database, facts)))
+            asking = Asking(operation, decoded, database, facts)
+            asks = list(OPERATIONS[operation].asks(asking))
             assert len(asks) == len(expected), request
             for ask, wanted in zip(asks, expected, strict=True):
                 found = {key: seen(ask.facts, key) for key in wanted}

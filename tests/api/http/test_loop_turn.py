@@ -8,10 +8,11 @@ import pytest
 
 from dynactor.api.http.loop_turn import LoopTurn
 from dynactor.api.http.protocol import Protocol
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.model.latency_histogram import LatencyHistogram
 from tests.support.clients.raw_http import TO_FULL_LANE, raw_connection
 from tests.support.databases.fake_operations import NO_DATABASE, EchoInput, Gate, echo_server
+from tests.support.databases.fake_operations import operation as fake_operation
 
 
 class Clock:
@@ -61,7 +62,7 @@ def at_once(_call: Call[EchoInput]) -> bytes:
 async def test_each_answer_is_counted_in_each_lane(more: tuple[str, ...]):
     gate = Gate()
     gate.opened.set()
-    protocol = Protocol(NO_DATABASE, [Operation("Once", EchoInput, at_once), gate.operation])
+    protocol = Protocol(NO_DATABASE, [fake_operation("Once", at_once), gate.operation])
     latencies = protocol.figures.of(None).latencies
     async with (
         echo_server(protocol=protocol) as endpoint,

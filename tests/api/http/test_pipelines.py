@@ -9,15 +9,17 @@ from typing import cast
 
 import pytest
 
+from dynactor.api.execution.operation import Operation
 from dynactor.api.http.aiohttp_lane import full_server
 from dynactor.api.http.body_memory import RequestMemory
 from dynactor.api.http.fast_lane import FastLanes
 from dynactor.api.http.pipelining import Turns
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.settings import HttpSettings
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from tests.support.clients.raw_http import TO_FULL_LANE, RawConnection, raw_connection, request
 from tests.support.databases.fake_operations import ECHO, NO_DATABASE, EchoInput, Gate, echo_server
+from tests.support.databases.fake_operations import operation as fake_operation
 from tests.support.databases.transacting import until
 
 CLIENTS = 30
@@ -43,7 +45,7 @@ class Counted:
 
     @property
     def operation(self) -> Operation:
-        return Operation("Count", EchoInput, self.handle)
+        return fake_operation("Count", self.handle)
 
 
 def counts(more: More, count: int = REQUESTS) -> bytes:

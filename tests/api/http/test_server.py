@@ -30,7 +30,7 @@ from dynactor.api.http.pipelining import Turns
 from dynactor.api.http.protocol import Answer, Protocol, Request
 from dynactor.api.http.settings import HttpSettings
 from dynactor.api.nodes.frames import decode_requests, encode, request_frame
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from tests.support.clients.raw_http import (
     TO_FULL_LANE,
     RawConnection,
@@ -39,6 +39,7 @@ from tests.support.clients.raw_http import (
     request,
 )
 from tests.support.databases.fake_operations import ECHO, NO_DATABASE, EchoInput, Gate, echo_server
+from tests.support.databases.fake_operations import operation as fake_operation
 from tests.support.databases.transacting import until
 from tests.support.environment.stepped_time import on_stepped_time, pass_seconds
 
@@ -52,7 +53,7 @@ async def _large(_call: Call[EchoInput]) -> bytes:
     return b"x" * (8 * MIB)
 
 
-LARGE = Operation("Large", EchoInput, _large)
+LARGE = fake_operation("Large", _large)
 
 
 async def _stray(_call: Call[EchoInput]) -> bytes:
@@ -62,7 +63,7 @@ async def _stray(_call: Call[EchoInput]) -> bytes:
     return b"{}"
 
 
-STRAY = Operation("Stray", EchoInput, _stray)
+STRAY = fake_operation("Stray", _stray)
 
 
 async def test_both_lanes_answer_equally():

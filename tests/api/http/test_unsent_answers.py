@@ -8,9 +8,10 @@ from contextlib import AsyncExitStack
 import pytest
 
 from dynactor.api.http.unsent_answers import UnsentAnswers
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from tests.support.clients.raw_http import TO_FULL_LANE, raw_connection, request
 from tests.support.databases.fake_operations import EchoInput, echo_server
+from tests.support.databases.fake_operations import operation as fake_operation
 
 MIB = 1024 * 1024
 CLIENTS = 6
@@ -78,7 +79,7 @@ async def _large(_call: Call[EchoInput]) -> bytes:
 
 @both_lanes
 async def test_the_server_keeps_the_latest_of_many_unread_answers(more: tuple[str, ...]):
-    large = Operation("Large", EchoInput, _large)
+    large = fake_operation("Large", _large)
     async with AsyncExitStack() as stack:
         endpoint = await stack.enter_async_context(
             echo_server(large, unsent_answers_bytes=ANSWER_BYTES)

@@ -8,17 +8,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
 from dynactor.api.nodes.request_rates import RequestRates
 from dynactor.api.nodes.request_tables import NO_TABLES
 from dynactor.api.nodes.runner import Runner
-from dynactor.api.requests.operation import Operation
+from dynactor.api.registry import OPERATIONS
+from dynactor.api.requests.call import DYNAMODB
 from dynactor.model.errors import ValidationException
 from dynactor.storage.store import Closed
 from tests.support.clients.clients import AUTHORIZATION
 from tests.support.databases.databases import running_database
 from tests.support.databases.fake_operations import ECHO, NO_DATABASE, REFUSE, EchoInput
+from tests.support.databases.fake_operations import operation as fake_operation
 from tests.support.stores.faulty_store import FaultyStore
 from tests.support.stores.store import memory_store
 
@@ -27,7 +30,7 @@ FROM_MEMORY = ("DescribeStream", "DescribeTable", "GetShardIterator", "ListTable
 
 
 def request_of(operation: str) -> Request:
-    target = f"DynamoDB_20120810.{operation}"
+    target = OPERATIONS[operation].target if operation in OPERATIONS else f"{DYNAMODB}.{operation}"
     body = b'{"Text":"no such table"}'
     return Request(target, JSON_1_0, AUTHORIZATION, *("", "", "", ""), body)
 
@@ -42,7 +45,14 @@ async def answer(operation: str, *, is_taken_over: bool) -> tuple[Answer, int]:
         if is_taken_over:
             raise Closed("another server has taken over the database")
 
-    operations = [ECHO, REFUSE, *(Operation(name, EchoInput, ECHO.handle) for name in FROM_MEMORY)]
+    operations = [
+        ECHO,
+        REFUSE,
+        *(
+            structs.replace(OPERATIONS[name], input=EchoInput, handle=ECHO.handle)
+            for name in FROM_MEMORY
+        ),
+    ]
     runner = Runner(Protocol(NO_DATABASE, operations), RequestRates(perf_counter))
     tables: Any = SimpleNamespace(confirm_owner=confirm_owner)
     runner.tables = tables
@@ -70,7 +80,7 @@ async def test_a_home_that_ends_before_its_refusal_still_reads_the_store() -> No
     async def confirm_owner() -> None:
         raise Closed("the store is closed")
 
-    refuse = Operation("Refuse", EchoInput, refuse_later)
+    refuse = fake_operation("Refuse", refuse_later)
     runner = Runner(Protocol(NO_DATABASE, [refuse]), RequestRates(perf_counter))
     tables: Any = SimpleNamespace(confirm_owner=confirm_owner)
     runner.tables = tables

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from msgspec import json, structs
 
+from dynactor.api.execution.operation import Location
 from dynactor.api.http.protocol import JSON_1_0, Request
-from dynactor.api.nodes.request_tables import _AT_HOME, _LISTS, _MEMBERS, _of_one, tables_of
+from dynactor.api.nodes.request_tables import _MEMBERS, _of_one, tables_of
 from dynactor.api.registry import OPERATIONS
 from dynactor.api.requests.hints import members_of
 
@@ -137,9 +138,8 @@ def test_the_leader_executes_what_concerns_more_than_a_table(
 
 
 def test_each_operation_has_a_place() -> None:
-    targets = {operation.target: operation.name for operation in OPERATIONS.values()}
-    assert targets.keys() >= _AT_HOME | _LISTS
-    assert {name for target, name in targets.items() if target not in _AT_HOME} == AT_LEADER
+    at_home = {name for name, each in OPERATIONS.items() if each.location is Location.HOME}
+    assert OPERATIONS.keys() - at_home == AT_LEADER
 
 
 def test_each_member_with_the_name_of_a_table_is_read() -> None:

@@ -14,7 +14,7 @@ from dynactor.actors.catalog.streams import StreamSettings
 from dynactor.actors.database.database import Database
 from dynactor.actors.table.messages import KeepStreams
 from dynactor.api.registry import OPERATIONS
-from dynactor.api.requests.operation import Call
+from dynactor.api.requests.call import Call
 from dynactor.model.definitions import table
 from dynactor.model.errors import (
     ExpiredIteratorException,

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
 from dynactor.api.requests import shapes
+from dynactor.api.requests.call import DYNAMODB, DYNAMODB_STREAMS
 from dynactor.api.requests.hints import Hint, members_of
-from dynactor.api.requests.operation import DYNAMODB, DYNAMODB_STREAMS
 from dynactor.model.values.json_types import INTEGER_MOST, LONG_MOST
 from tests.support.clients.service_model import service_model
 

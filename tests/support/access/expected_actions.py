@@ -202,9 +202,6 @@ EXPECTED: dict[str, Expected] = {
         _restored("RestoreTableToPointInTime", TABLE),
     ),
     "Scan": Expected({"TableName": "Music", "IndexName": "ByGenre"}, [("Scan", INDEX)]),
-    "SearchVectors": Expected(
-        {"TableName": "Music", "IndexName": "ByGenre"}, [("SearchVectors", INDEX)]
-    ),
     "StartBulkPutItems": Expected(
         {
             "TableName": "Music",

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
 from dynactor.actors.database.database import Database
+from dynactor.api.access import asks
+from dynactor.api.execution.operation import Operation
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.server import listen, serving
 from dynactor.api.http.settings import HttpSettings
 from dynactor.api.requests import shapes
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.api.requests.structures import Shape
 from dynactor.model.errors import ValidationException
 
@@ -37,6 +39,11 @@ async def _break(call: Call[EchoInput]) -> bytes:
     raise RuntimeError(call.request.Text)
 
 
+def operation(name: str, handle: Callable[[Call[Any]], Awaitable[bytes] | bytes]) -> Operation:
+    """An operation on no table, whose input is an ``EchoInput``."""
+    return Operation(name, EchoInput, handle, asks=asks.no_resource)
+
+
 class Gate:
     """An operation ``Wait`` that answers when the test opens the gate."""
 
@@ -51,12 +58,12 @@ class Gate:
 
     @property
     def operation(self) -> Operation:
-        return Operation("Wait", EchoInput, self.handle)
+        return operation("Wait", self.handle)
 
 
-ECHO = Operation("Echo", EchoInput, _echo)
-REFUSE = Operation("Refuse", EchoInput, _refuse)
-BREAK = Operation("Break", EchoInput, _break)
+ECHO = operation("Echo", _echo)
+REFUSE = operation("Refuse", _refuse)
+BREAK = operation("Break", _break)
 
 
 @asynccontextmanager

@@ -32,7 +32,7 @@ from dynactor.api.nodes.home_link import AnswerLost, HomeLink, NotSent
 from dynactor.api.nodes.membership import Membership
 from dynactor.api.nodes.node import Node, OpenHome
 from dynactor.api.nodes.share_keeper import OpenShare
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.model.errors import InternalServerError
 from dynactor.model.kept_failure import KeptFailure
 from dynactor.model.latency_histogram import LatencyHistogram
@@ -41,6 +41,7 @@ from dynactor.storage.store import CannotOpen, Closed, InUse
 from dynactor.storage.store_figures import EngineFigures, StoreFigures
 from tests.support.clients.clients import AUTHORIZATION
 from tests.support.databases.fake_operations import EchoInput
+from tests.support.databases.fake_operations import operation as fake_operation
 from tests.support.environment.simulated_loop import NODE, SimulatedLoop
 
 TABLES = ("ta", "tb", "tc", "td", "te", "tf")
@@ -408,7 +409,7 @@ class SimulatedCluster:
         membership = Membership(FakeMembers(self.database, name), changes)
         await membership.join()
         operations = [
-            Operation(operation, EchoInput, _write)
+            fake_operation(operation, _write)
             for operation in ("PutItem", "TransactWriteItems", "UpdateContinuousBackups")
         ]
         protocol = Protocol(None, operations)

@@ -12,9 +12,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from dynactor.actors.database.database import Database
 from dynactor.api.admin.metrics.exposition import exposition
 from dynactor.api.admin.metrics.server import server_figures
+from dynactor.api.execution.operation import Operation
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.request_figures import RequestFigures
-from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.call import Call
 from dynactor.model.latency_histogram import LatencyHistogram
 from dynactor.storage.rocks.reads import DiskReads
 from dynactor.storage.rocks.store import open_rocks
@@ -22,6 +23,7 @@ from dynactor.storage.store import Group, Store
 from tests.support.clients.raw_http import head, raw_connection, request
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.databases.fake_operations import ECHO, NO_DATABASE, EchoInput, echo_server
+from tests.support.databases.fake_operations import operation as fake_operation
 from tests.support.databases.transacting import until
 from tests.support.stores.store import memory_store
 
@@ -119,7 +121,7 @@ async def test_pipelined_requests_that_wait_for_their_turn_are_counted():
     watch = Watch()
     async with (
         running_database() as database,
-        scraped_server(Operation("Watch", EchoInput, watch.handle)) as (endpoint, watch.figures),
+        scraped_server(fake_operation("Watch", watch.handle)) as (endpoint, watch.figures),
         raw_connection(endpoint) as first,
         raw_connection(endpoint) as second,
     ):
@@ -139,7 +141,7 @@ async def test_answers_that_a_client_does_not_read_are_counted():
 
     async with (
         running_database() as database,
-        scraped_server(Operation("Large", EchoInput, large)) as (endpoint, figures),
+        scraped_server(fake_operation("Large", large)) as (endpoint, figures),
         raw_connection(endpoint) as client,
     ):
         assert (await scraped(database, figures))["connections_behind"] == 0

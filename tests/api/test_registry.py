@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dynactor.api.registry import OPERATIONS
-from dynactor.api.requests.reads import is_read
+from dynactor.api.registry import OPERATIONS, is_read
 
 # The first words of the operations that may change something.
 CHANGES: Final = (

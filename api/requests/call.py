@@ -1,9 +1,9 @@
-"""An operation of the API: its name, the shape of its input, and its handler."""
+"""A decoded request to an operation, and the services that have operations."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Generic, Protocol, TypeVar
+from collections.abc import Awaitable, Mapping
+from typing import Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -67,24 +67,3 @@ class Call(Struct, Generic[InputT], frozen=True):
             raise
         self.note(table, done.receipt)
         return done
-
-
-class Operation(Struct, frozen=True):
-    """An entry of the registry: an operation, its input and its handler.
-
-    ``input`` is its input shape, a Struct with DynamoDB's member names. ``handle`` answers a
-    ``Call`` of that shape with the JSON body, or raises a ``DynamoDBError``. A handler that waits
-    for nothing returns the body itself instead of an awaitable, and the body is sent at once.
-    """
-
-    name: str
-    input: type[Struct]
-    handle: Callable[[Call[Any]], Awaitable[bytes] | bytes]
-    service: str = DYNAMODB
-    # Whether the operation can read tables as they were at a time.
-    reads_past: bool = False
-
-    @property
-    def target(self) -> str:
-        """The X-Amz-Target header of the operation's requests."""
-        return f"{self.service}.{self.name}"
