@@ -76,6 +76,6 @@ async def load(view: View) -> LoadedBalances:
     head = BalancesHead() if head_bytes is None else _decode_head(head_bytes)
     balances: dict[Resource, dict[int, Balance]] = {}
     async for row_key, value in rows_in(view, *key_layout.BALANCES):
-        *resource, number = key_layout.balance_of(row_key)
+        *resource, number = key_layout.balance_ids(row_key)
         balances.setdefault(Resource(*resource), {})[number] = decode(value)
     return LoadedBalances(head, head_bytes, balances)

@@ -72,7 +72,7 @@ class TableRecord(Struct, frozen=True):
     def partition_numbers(self) -> list[int]:
         """The numbers of all its partitions, including those of its indexes."""
         ranges = (self.partitions, *self.index_partitions.values())
-        return [partition.number for of_one in ranges for partition in of_one]
+        return [partition.number for index_ranges in ranges for partition in index_ranges]
 
 
 class CatalogHead(Struct, frozen=True):
@@ -99,7 +99,7 @@ class PartitionHead(Struct, frozen=True):
     # In a partition of a table: the version of the definition that its next commit is decided by.
     definition_version: int = 0
 
-    def has_counts_of(self, other: PartitionHead) -> bool:
+    def has_same_counts(self, other: PartitionHead) -> bool:
         """Whether the heads are equal, or differ only in the version of the definition."""
         return self == structs.replace(other, definition_version=self.definition_version)
 

@@ -97,8 +97,8 @@ async def _checksums(store: Store) -> list[CopiedTable]:
     digests: dict[tuple[str, int], Any] = {}
     async for page in _pages(store, _START):
         for row in page:
-            namespace, key = key_layout.namespace_of(row.key)
-            kind = key_layout.kind_of(key)
+            namespace, key = key_layout.split_namespace(row.key)
+            kind = key_layout.row_kind(key)
             owner = (namespace, key_layout.owner_of(key)[0] if kind == "item or entry" else 0)
             if kind == "table":
                 definition = catalog.decode_record(row.value).definition

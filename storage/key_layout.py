@@ -189,7 +189,7 @@ def range_without_items(table_id: int) -> tuple[bytes, bytes]:
     return row_prefix(table_id, TABLE_INDEX_ID + 1), row_prefix(table_id + 1)
 
 
-def kind_of(row_key: bytes) -> RowKind:
+def row_kind(row_key: bytes) -> RowKind:
     """The kind of a row."""
     if row_key[:1] == _TABLE_RECORD:
         return "table"
@@ -312,7 +312,7 @@ def expiry_range(table_id: int) -> tuple[bytes, bytes]:
 def expiry_row(table_id: int, expires_at_us: int, position: bytes) -> bytes:
     """The key of the row with the expiry time, in microseconds, of the item at a position."""
     time_us = _EXPIRY_BIAS + expires_at_us
-    return _expiry_prefix(table_id, slice_of(position)) + _NUMBER.pack(time_us) + position
+    return _expiry_prefix(table_id, hash_slice(position)) + _NUMBER.pack(time_us) + position
 
 
 def expiry_span(
@@ -341,13 +341,13 @@ def _expiry_end(table_id: int, slice_number: int) -> bytes:
     return _expiry_prefix(table_id, slice_number) + _EXPIRY_END
 
 
-def expiry_of(row_key: bytes) -> tuple[int, bytes]:
+def time_and_position(row_key: bytes) -> tuple[int, bytes]:
     """The time, in microseconds, and the position in the key of an expiry row."""
     (time_us,) = _NUMBER.unpack_from(row_key, _EXPIRY_PREFIX.size)
     return time_us - _EXPIRY_BIAS, row_key[_EXPIRY_PREFIX.size + _NUMBER.size :]
 
 
-def slice_of(position: bytes) -> int:
+def hash_slice(position: bytes) -> int:
     """The slice of the hash space that contains a position."""
     return position[0] >> _SLICE_SHIFT
 
@@ -468,7 +468,7 @@ def balance(table_id: int, index_id: int, partition_number: int) -> bytes:
     return _BALANCE_KEY.pack(_BALANCE, table_id, index_id, partition_number)
 
 
-def balance_of(row_key: bytes) -> tuple[int, int, int]:
+def balance_ids(row_key: bytes) -> tuple[int, int, int]:
     """The table id, index id and partition number in the key of a balance."""
     _, table_id, index_id, partition_number = _BALANCE_KEY.unpack(row_key)
     return table_id, index_id, partition_number
@@ -484,7 +484,7 @@ def collection_range(table_id: int) -> tuple[bytes, bytes]:
     return index_range(table_id, _COLLECTIONS)
 
 
-def collection_of(row_key: bytes) -> bytes:
+def collection_key(row_key: bytes) -> bytes:
     """The encoded partition key in the key of an item collection's size."""
     return row_key[ROW_PREFIX_BYTES:]
 
@@ -495,7 +495,7 @@ def namespace_prefixes(name: str) -> list[bytes]:
     return [bytes([_NAMESPACE + kind]) + behind for kind in range(_NAMESPACE)]
 
 
-def namespace_of(row_key: bytes) -> tuple[str, bytes]:
+def split_namespace(row_key: bytes) -> tuple[str, bytes]:
     """The namespace's name in a row's key, and the key within the namespace.
 
     The name is empty in the namespace of the configured region, whose keys have no prefix.

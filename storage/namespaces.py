@@ -96,7 +96,7 @@ async def stored_namespaces(view: View) -> list[Namespace]:
     """The namespaces that ever had a table, except the home."""
     found = []
     async for row in rows_in(view, *key_layout.NAMESPACES):
-        name, _ = key_layout.namespace_of(row.key)
+        name, _ = key_layout.split_namespace(row.key)
         region, _, access_key_id = name.partition("/")
         found.append(Namespace(region, access_key_id))
     return found
@@ -123,7 +123,7 @@ class _SliceKeys:
 
     def within(self, row: Row) -> Row:
         """A stored row with its key in the namespace."""
-        _, key = key_layout.namespace_of(row.key)
+        _, key = key_layout.split_namespace(row.key)
         return Row(key, row.value)
 
 

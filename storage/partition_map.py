@@ -59,26 +59,26 @@ class PartitionMap:
         """The numbers of all partitions, in the order of their ranges."""
         return list(self._places)
 
-    def range_of(self, partition_number: int) -> KeyRange:
+    def partition_range(self, partition_number: int) -> KeyRange:
         """The range of positions that a partition owns."""
         place = self._places[partition_number]
         end = self._starts[place + 1] if place + 1 < len(self._starts) else None
         return KeyRange(self._starts[place], end)
 
-    def place_of(self, position: bytes) -> int:
+    def place_at(self, position: bytes) -> int:
         """The place in the map of the partition that owns a position."""
         return bisect_right(self._starts, position) - 1
 
-    def number_of(self, position: bytes) -> int:
+    def number_at(self, position: bytes) -> int:
         """The number of the partition that owns a position."""
         return self.ranges[bisect_right(self._starts, position) - 1].number
 
     def pieces(self, key_range: KeyRange, *, reverse: bool = False) -> Sequence[KeyRange]:
         """A range cut at the partitions' boundaries, in reading order."""
-        first = self.place_of(key_range.start)
+        first = self.place_at(key_range.start)
         last = len(self.ranges) - 1
         if key_range.end is not None:
-            last = self.place_of(key_range.end)
+            last = self.place_at(key_range.end)
             if self._starts[last] == key_range.end and last > first:
                 last -= 1
         if first == last:

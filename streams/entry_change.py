@@ -40,11 +40,11 @@ def entry_changes(
     old, new = change.old, change.new
     gone = None
     if old is not None and (new is None or change.moves):
-        gone = EntryChange(counter, change.position_of(old, table_key), None, old.size_bytes)
+        gone = EntryChange(counter, change.encode_position(old, table_key), None, old.size_bytes)
     if new is None:
         assert gone is not None
         return (gone,)
     value = item_row.value if item_row and item_row.item is new else codec.encode(new)
     replaced_bytes = old.size_bytes if old is not None and gone is None else None
-    put = EntryChange(counter, change.position_of(new, table_key), value, replaced_bytes)
+    put = EntryChange(counter, change.encode_position(new, table_key), value, replaced_bytes)
     return (put,) if gone is None else (put, gone)

@@ -38,13 +38,13 @@ class Part(NamedTuple):
     after: int
 
 
-async def parts_of(
+async def encode_parts(
     view: RowReads, past: LogPositions, numbers: Sequence[int], first_period: int
 ) -> list[Part]:
     """The periods of some logs with changes since the positions, in the order of the changes."""
     parts = []
     for number in numbers:
-        after = past.start_of(number)
+        after = past.start_counter(number)
         if after is None:
             continue
         last = await view.page(

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 import anyio
 
-from dynactor.actors.backups.listed_changes import ListedChanges, Part, next_start, parts_of
+from dynactor.actors.backups.listed_changes import ListedChanges, Part, encode_parts, next_start
 from dynactor.actors.followers import log_positions
 from dynactor.actors.followers.checkpoint import Checkpoint
 from dynactor.actors.followers.log_positions import LogPositions
@@ -128,7 +128,7 @@ class PastView:
         async def read(view: View) -> list[Part]:
             record = await self._record(view)
             numbers = _logs_of(record, ranges)
-            return await parts_of(view, self._past, numbers, self._first_period)
+            return await encode_parts(view, self._past, numbers, self._first_period)
 
         parts = await self._store.in_snapshot(read, calls_once=False)
         return ListedChanges(self._store.durable(), self._past, parts)
@@ -377,7 +377,7 @@ class PastView:
 
         record, ends = await self._store.in_snapshot(read, calls_once=False)
         for number in _logs_of(record, ranges):
-            after = counters.get(number, self._past.start_of(number))
+            after = counters.get(number, self._past.start_counter(number))
             while after is not None and after < ends[number].counter:
                 records = await log_positions.read(self._store.durable(), number, after)
                 if not records:
@@ -479,7 +479,7 @@ def _logs_of(record: TableRecord, ranges: Sequence[KeyRange]) -> list[int]:
     """The numbers of the logs that may have changes in these ranges, parents before children."""
     partitions = PartitionMap(record.partitions)
     numbers = {
-        partitions.number_of(piece.start)
+        partitions.number_at(piece.start)
         for key_range in ranges
         for piece in partitions.pieces(key_range)
     }

@@ -190,8 +190,8 @@ def _size_bytes(record: ChangeRecord) -> int:
         + (len(record.new.data) if record.new else 0)
     )
     shared: bytes | None = None
-    for of_index in record.entry_changes.values():
-        for change in of_index:
+    for index_changes in record.entry_changes.values():
+        for change in index_changes:
             size_bytes += len(change.position)
             # Indexes that project whole items share the value.
             if change.value is not None and change.value is not shared:

@@ -65,7 +65,7 @@ class LogPositions:
         earlier = self._earlier
         return bool(earlier) and SequenceNumber(partition_number, counter).packed() in earlier
 
-    def start_of(self, partition_number: int) -> int | None:
+    def start_counter(self, partition_number: int) -> int | None:
         """The counter after which a log has changes since the positions; None if it has none."""
         position = self.by_number.get(partition_number)
         if position is not None:

@@ -223,7 +223,7 @@ class RoundFollower(Generic[M]):
         source = self._source
         snapshot = await TableSnapshot.take(source.store, source.table_name, self.logs)
         taken_us = int(source.clock.now_epoch_seconds() * MICROSECONDS_PER_SECOND)
-        self._snapshot_rounds = self._rounds.of_snapshot(snapshot, taken_us)
+        self._snapshot_rounds = self._rounds.snapshot_rounds(snapshot, taken_us)
         self.snapshots += 1
         self.items = 0
 

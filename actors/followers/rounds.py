@@ -86,7 +86,7 @@ class Rounds(Generic[M]):
                 return at + 1
         return len(records)
 
-    async def of_snapshot(
+    async def snapshot_rounds(
         self, snapshot: TableSnapshot, taken_us: int
     ) -> AsyncGenerator[Round[M], None]:
         """The gap, every item page by page, and finally the positions of the logs.
@@ -98,7 +98,7 @@ class Rounds(Generic[M]):
         self._sink.add_gap(gap, taken_us)
         yield gap
         async for page in snapshot.pages():
-            yield await self._of_page(page, taken_us)
+            yield await self._page_round(page, taken_us)
         end = Round[M]()
         end.positions |= self._positions_behind(snapshot)
         yield end
@@ -110,7 +110,7 @@ class Rounds(Generic[M]):
             if number in self._logs
         }
 
-    async def _of_page(self, page: list[StoredItem], taken_us: int) -> Round[M]:
+    async def _page_round(self, page: list[StoredItem], taken_us: int) -> Round[M]:
         current = Round[M]()
         for at, item in enumerate(page):
             if at % _PIECE_RECORDS == _PIECE_RECORDS - 1:

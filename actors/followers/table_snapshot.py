@@ -127,7 +127,7 @@ class TableSnapshot:
         # Parents come before their children.
         ends = await self._store.in_snapshot(read, calls_once=False)
         for number, end in ends.items():
-            after = self.positions.start_of(number)
+            after = self.positions.start_counter(number)
             while after is not None and after < end.counter:
                 records = await log_positions.read(self._store.durable(), number, after)
                 if not records:

@@ -113,7 +113,7 @@ class GlobalIndexActors:
         self._maintainers = LogFollowers(
             f"maintainer of index {place.definition.name}",
             place.subscriber_id,
-            self._changes_of,
+            self._feed_changes,
             supervisor,
         )
         self._backfill: TableScan | None = None
@@ -131,7 +131,7 @@ class GlobalIndexActors:
         """The id of the index in checkpoints."""
         return self.place.subscriber_id
 
-    def _changes_of(self, feed: ChangeFeed) -> IndexChanges:
+    def _feed_changes(self, feed: ChangeFeed) -> IndexChanges:
         return IndexChanges(
             self.place.definition, self.place.table_key, self, feed.partition_number, self._lag
         )
@@ -220,9 +220,9 @@ class GlobalIndexActors:
         """The commit time of the oldest change that the index lacks; None if it lacks none."""
         return await self._maintainers.oldest_unapplied_us()
 
-    def number_of(self, position: bytes) -> int:
+    def number_at(self, position: bytes) -> int:
         """The number of the partition that owns a position."""
-        return self.partitions.map.number_of(position)
+        return self.partitions.map.number_at(position)
 
     def ask(self, number: int, message: ApplyChanges | Backfill) -> Awaitable[None]:
         """Send a message until it is carried out, durably, however long the store refuses writes.
@@ -298,14 +298,14 @@ class GlobalIndexActors:
             case ApplyChanges(source=source, changes=changes):
                 moved: defaultdict[int, list[EntryChange]] = defaultdict(list)
                 for change in changes:
-                    moved[self.number_of(change.position)].append(change)
+                    moved[self.number_at(change.position)].append(change)
                 return [
                     (number, ApplyChanges(source, tuple(part))) for number, part in moved.items()
                 ]
             case Backfill(entries=entries):
                 put: defaultdict[int, list[tuple[bytes, bytes]]] = defaultdict(list)
                 for entry in entries:
-                    put[self.number_of(entry[0])].append(entry)
+                    put[self.number_at(entry[0])].append(entry)
                 return [(number, Backfill(tuple(part))) for number, part in put.items()]
 
     def _make_partition(self, number: int) -> Partition[EntryBatch]:

@@ -99,7 +99,7 @@ class IndexBackfill(FillSink):
             stored = StoredItem.of(entry, stored.version)
             value = codec.encode(stored)
         put = _Entry(position, value, write_units(stored.size_bytes), row.key)
-        by_partition.setdefault(self._writer.number_of(position), []).append(put)
+        by_partition.setdefault(self._writer.number_at(position), []).append(put)
 
     def _sends(self, number: int, entries: Sequence[_Entry], total: int) -> Iterator[Send]:
         if entries:

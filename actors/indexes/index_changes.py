@@ -29,7 +29,7 @@ class IndexWriter(Protocol):
         """Whether the index reflects all changes so far: see ``ApplyChanges``."""
         ...
 
-    def number_of(self, position: bytes) -> int:
+    def number_at(self, position: bytes) -> int:
         """The number of the partition that owns a position."""
         ...
 
@@ -38,7 +38,7 @@ class IndexWriter(Protocol):
         ...
 
 
-def changes_of(
+def index_entry_changes(
     record: ChangeRecord, index: IndexDefinition, table_key: KeySchema
 ) -> tuple[EntryChange, ...]:
     """The rows of an index that a change of an item deletes and puts."""
@@ -88,10 +88,12 @@ class IndexChanges(MessageSink):
         """Send each partition of the index its changes."""
         changes: defaultdict[int, list[EntryChange]] = defaultdict(list)
         for record in records:
-            for change in changes_of(record, self._index, self._table_key):
-                changes[self._writer.number_of(change.position)].append(change)
+            for change in index_entry_changes(record, self._index, self._table_key):
+                changes[self._writer.number_at(change.position)].append(change)
         follows_all = self._writer.follows_all
         return [
-            self._writer.ask(number, ApplyChanges(self._source, tuple(of_partition), follows_all))
-            for number, of_partition in changes.items()
+            self._writer.ask(
+                number, ApplyChanges(self._source, tuple(partition_changes), follows_all)
+            )
+            for number, partition_changes in changes.items()
         ]

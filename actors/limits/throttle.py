@@ -33,7 +33,11 @@ from dynactor.model.limits import BURST_SECONDS
 from dynactor.model.tables.tag_rules import THROTTLING_TAG
 from dynactor.model.throttling.burst_balance import Balance
 from dynactor.model.throttling.refusal import Refusal
-from dynactor.model.throttling.resource import ResourceLimits, ResourceThroughput, throughput_of
+from dynactor.model.throttling.resource import (
+    ResourceLimits,
+    ResourceThroughput,
+    resource_throughput,
+)
 from dynactor.model.throttling.table_limits import IndexWrite, TableLimits, ThrottlingMode
 from dynactor.model.throttling.throttling_setting import ThrottlingSetting
 from dynactor.model.writes.change import Change, entry_writes
@@ -84,7 +88,7 @@ class Consumed:
         self.write_units = 0.0
 
 
-def mode_of(definition: TableDefinition, setting: ThrottlingSetting) -> ThrottlingMode:
+def throttling_mode(definition: TableDefinition, setting: ThrottlingSetting) -> ThrottlingMode:
     """The mode of a table's limits: its tag, or the server's setting."""
     wanted = dict(definition.tags).get(THROTTLING_TAG, setting)
     by_billing_mode: ThrottlingMode = (
@@ -123,7 +127,7 @@ class TableThrottle:
         self._heirs: dict[int, int] = {}
         # Partitions whose last read of an item found no units: only their reads are checked first.
         self._exhausted: set[int] = set()
-        self.mode = mode_of(record.definition, settings.setting)
+        self.mode = throttling_mode(record.definition, settings.setting)
         # Sampled positions of requests, of the table and its indexes.
         self.read_positions = PositionSample()
         self.write_positions = PositionSample()
@@ -310,7 +314,7 @@ class TableThrottle:
         # Create the limits before the change, because unused units were saved at the old rate.
         limits = self._limits if changes_limits else self._made
         self._record = record
-        self.mode = mode_of(new, self._settings.setting)
+        self.mode = throttling_mode(new, self._settings.setting)
         if limits is not None:
             limits.mode = self.mode
         if changes_limits:
@@ -418,7 +422,7 @@ class TableThrottle:
         definition = self._record.definition
         limits = self._limits
         now = self._clock.now_epoch_seconds()
-        limits.table.change(throughput_of(definition.billing_mode, definition), now)
+        limits.table.change(resource_throughput(definition.billing_mode, definition), now)
         gone = limits.indexes.keys() - {
             index.definition.index_id for index in definition.global_indexes
         }
@@ -429,7 +433,7 @@ class TableThrottle:
             if known is None:
                 self._add(limits, index, now)
             else:
-                known.change(throughput_of(definition.billing_mode, index), now)
+                known.change(resource_throughput(definition.billing_mode, index), now)
 
     def _add(self, limits: TableLimits, index: GlobalIndex, now_seconds: float) -> None:
         index_id = index.definition.index_id
@@ -452,7 +456,7 @@ class TableThrottle:
         resource_id = self._resource_id(index_id)
         limits = ResourceLimits(
             arn,
-            throughput_of(definition.billing_mode, resource),
+            resource_throughput(definition.billing_mode, resource),
             [each.number for each in ranges],
             now_seconds,
             index_name,
@@ -473,11 +477,11 @@ class TableThrottle:
     def _resource_id(self, index_id: int) -> Resource:
         return Resource(self._record.definition.table_id, index_id)
 
-    def _rows(self, index_id: int, of_partitions: dict[int, Balance]) -> list[Row]:
+    def _rows(self, index_id: int, partition_balances: dict[int, Balance]) -> list[Row]:
         resource = self._resource_id(index_id)
         return [
             burst_balances.row(resource, number, balance)
-            for number, balance in of_partitions.items()
+            for number, balance in partition_balances.items()
         ]
 
     def _index_writes(
@@ -496,13 +500,13 @@ class TableThrottle:
             for entry, entry_units in entry_writes(one):
                 number = index_map.ranges[0].number
                 if len(index_map.ranges) > 1:
-                    number = index_map.number_of(one.position_of(entry, without_hash(position)))
+                    number = index_map.number_at(one.encode_position(entry, without_hash(position)))
                 if is_sampled:
                     # Without the table's key: entries of one index key are not split for heat.
                     self.write_positions.note(number, encode(one.definition.key_schema, entry.item))
                 key = index_id, number
                 units[key] = units.get(key, 0) + entry_units
-        return tuple(IndexWrite(*key, of_partition) for key, of_partition in units.items())
+        return tuple(IndexWrite(*key, partition_units) for key, partition_units in units.items())
 
     def _is_there(self, index_id: int) -> bool:
         """Whether the table has this index, or the id is the table's own."""
@@ -551,7 +555,8 @@ def _counters(definition: TableDefinition, known: dict[str, Consumed]) -> dict[s
 def _throughputs(definition: TableDefinition) -> dict[int, ResourceThroughput]:
     """All values that limits depend on, by index id, because an index name may be reused."""
     mode = definition.billing_mode
-    of_indexes = {
-        index.definition.index_id: throughput_of(mode, index) for index in definition.global_indexes
+    index_throughputs = {
+        index.definition.index_id: resource_throughput(mode, index)
+        for index in definition.global_indexes
     }
-    return {TABLE_INDEX_ID: throughput_of(mode, definition)} | of_indexes
+    return {TABLE_INDEX_ID: resource_throughput(mode, definition)} | index_throughputs

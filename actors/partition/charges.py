@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dynactor.actors.limits.throttle import Paid, TableThrottle
-from dynactor.actors.partition.item_locks import Release, actions_of
+from dynactor.actors.partition.item_locks import Release, message_actions
 from dynactor.actors.partition.messages import WriteItem
 from dynactor.actors.partition.transaction_parts import PartDecision
 from dynactor.actors.runtime.mailbox import Envelope
@@ -94,7 +94,7 @@ class Charges:
     def give_back(self, envelopes: Iterable[Envelope]) -> None:
         """Return the units of messages for which nothing was written."""
         for envelope in envelopes:
-            actions = actions_of(envelope.message)
+            actions = message_actions(envelope.message)
             for payer in (envelope.reply, *((envelope.reply, each.ordinal) for each in actions)):
                 paid = self._in_progress.pop(payer, None)
                 if isinstance(paid, Paid):
@@ -109,7 +109,7 @@ class Charges:
         reply, in_progress = envelope.reply, self._in_progress
         kept: list[Paid] = []
         self._prepared[transaction_id] = kept
-        for action in actions_of(envelope.message):
+        for action in message_actions(envelope.message):
             paid = in_progress.pop((reply, action.ordinal), None)
             if isinstance(paid, Paid):
                 kept.append(paid)

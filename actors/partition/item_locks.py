@@ -81,7 +81,7 @@ class Transact(Message[Accepted | PartRejected], frozen=True, gc=False):
     rows: tuple[tuple[bytes, bytes], ...] = ()
 
 
-def actions_of(message: Message[Any]) -> tuple[Action, ...]:
+def message_actions(message: Message[Any]) -> tuple[Action, ...]:
     """Return the actions that a message decides; empty if it is not part of a transaction."""
     # A tuple of classes, because a union would be created with each call.
     return message.part.actions if isinstance(message, (Prepare, Transact)) else ()

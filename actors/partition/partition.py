@@ -174,7 +174,7 @@ class Partition(Generic[BatchT]):
         if head_bytes is None:
             raise HeadGone("the partition has ended")
         head = catalog.decode_partition_head(head_bytes)
-        if not self.head.has_counts_of(head):
+        if not self.head.has_same_counts(head):
             # The store has lost commits.
             self._forget()
         # First the definition: with the new head, a commit by the old definition would succeed.

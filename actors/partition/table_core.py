@@ -400,11 +400,11 @@ class TableCore:
         if not self.has_local_indexes:
             return
         partition_key, sort_key = message.partition_key, message.sort_key
-        for of_index in change.local_changes:
-            index, old, new = of_index.definition, of_index.old, of_index.new
+        for index_change in change.local_changes:
+            index, old, new = index_change.definition, index_change.old, index_change.new
             prefix = self._index_prefixes[index.index_id] + partition_key
             # An entry that keeps its key is overwritten.
-            if old is not None and (new is None or of_index.moves):
+            if old is not None and (new is None or index_change.moves):
                 rows[prefix + keys.encode_sort(index.key_schema, old.item) + sort_key] = None
             if new is not None:
                 # If an entry is the whole item, its row is the item's row.
@@ -426,7 +426,7 @@ class TableCore:
         origin: Origin,
         transaction: TransactionPlace | None,
     ) -> None:
-        key = self.definition.key_schema.key_of(message.write.identity)
+        key = self.definition.key_schema.extract_key(message.write.identity)
         record = ChangeRecord(
             SequenceNumber(self._partition_number, batch.counter),
             self._time_us(batch),
@@ -489,8 +489,8 @@ def _expiry_reader(definition: TableDefinition) -> ExpiryReader | None:
 def _grown_bytes(change: Change) -> int:
     old, new = change.old, change.new
     grown_bytes = (new.size_bytes if new else 0) - (old.size_bytes if old else 0)
-    for of_index in change.local_changes:
-        old, new = of_index.old, of_index.new
+    for index_change in change.local_changes:
+        old, new = index_change.old, index_change.new
         if new is not None:
             grown_bytes += new.size_bytes + INDEX_ENTRY_OVERHEAD_BYTES
         if old is not None:

@@ -34,7 +34,7 @@ class RestoredItems(FillSink):
         """Send messages of a few items, each to one partition."""
         by_partition: defaultdict[int, list[Row]] = defaultdict(list)
         for row in rows:
-            by_partition[self._table.number_of(row.key)].append(row)
+            by_partition[self._table.number_at(row.key)].append(row)
         for part in by_partition.values():
             for at in range(0, len(part), _MESSAGE_ROWS):
                 some = part[at : at + _MESSAGE_ROWS]

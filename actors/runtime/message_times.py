@@ -84,7 +84,7 @@ class TimedMailbox(Mailbox):
         batch = await super().take(max_messages, max_bytes)
         if self._timed:
             now = perf_counter_ns()
-            for times in self._times_of(batch):
+            for times in self._timed_messages(batch):
                 times.taken = now
         return batch
 
@@ -92,10 +92,10 @@ class TimedMailbox(Mailbox):
         """Note that the store has accepted the writes of these messages."""
         if self._timed:
             now = perf_counter_ns()
-            for times in self._times_of(envelopes):
+            for times in self._timed_messages(envelopes):
                 times.accepted = now
 
-    def _times_of(self, envelopes: Iterable[Envelope]) -> list[MessageTimes]:
+    def _timed_messages(self, envelopes: Iterable[Envelope]) -> list[MessageTimes]:
         found = (self._timed.get(envelope.reply) for envelope in envelopes)
         return [times for times in found if times is not None]
 

@@ -174,7 +174,7 @@ class SplitWatch:
     async def _split_by_size(
         self, table: Table, index_id: int, number: int, head: PartitionHead
     ) -> None:
-        key_range = PartitionMap(table.record.ranges(index_id)).range_of(number)
+        key_range = PartitionMap(table.record.ranges(index_id)).partition_range(number)
         own_bytes = head.sizes_bytes.get(index_id, 0)
         profile = await measure(
             self._store,
@@ -221,7 +221,7 @@ class SplitWatch:
     def _split_by_heat(
         self, table: Table, index_id: int, number: int, sample: PositionSample
     ) -> None:
-        key_range = PartitionMap(table.record.ranges(index_id)).range_of(number)
+        key_range = PartitionMap(table.record.ranges(index_id)).partition_range(number)
         # For an index, the sample has only the index key, which may lie before the range.
         positions = [max(each, key_range.start) for each in sample.positions(number)]
         point = split_point.by_heat(

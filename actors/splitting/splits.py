@@ -194,8 +194,8 @@ class Splitter:
             return False
         for index_id in self.growing(table):
             ranges = PartitionMap(table.record.ranges(index_id))
-            number = max(ranges.numbers, key=lambda each: width(ranges.range_of(each)))
-            point = middle(ranges.range_of(number))
+            number = max(ranges.numbers, key=lambda each: width(ranges.partition_range(each)))
+            point = middle(ranges.partition_range(number))
             if point is not None:
                 name = table.definition.name
                 split = SplitPartition(name, number, point.at, point.share, index_id, "throughput")
@@ -355,7 +355,7 @@ def _check(record: TableRecord, message: SplitPartition) -> None:
     ranges = PartitionMap(record.ranges(message.index_id))
     if message.number not in ranges:
         raise ValidationException(f"{definition.name} has no partition {message.number}")
-    start, end = ranges.range_of(message.number)
+    start, end = ranges.partition_range(message.number)
     if not start < message.at or (end is not None and message.at >= end):
         raise ValidationException("A partition is split at a position within it")
     if (

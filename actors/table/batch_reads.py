@@ -48,15 +48,15 @@ async def read_items(parts: Sequence[BatchPart], budget: BatchGetBudget) -> list
     places = [(at, ordinal) for at, part in enumerate(parts) for ordinal in range(len(reads[at]))]
     sizes = [part.table.row_sizes.setdefault(TABLE_INDEX_ID, RowSizes()) for part in parts]
     while places:
-        item_bytes = max(of_table.item_bytes for of_table in sizes)
+        item_bytes = max(table_sizes.item_bytes for table_sizes in sizes)
         count = max(_PIECE_ITEMS, int(_PIECE_BYTES / item_bytes))
         piece, places = places[:count], places[count:]
         wanted = _admitted(parts, piece, budget, reads)
         values = await _load(parts, wanted)
         _charge(parts, wanted, values, budget, reads)
         sizes_bytes = [len(value) for value in values if value is not None]
-        for of_table in sizes:
-            of_table.learn_items(sizes_bytes)
+        for table_sizes in sizes:
+            table_sizes.learn_items(sizes_bytes)
     return reads
 
 
@@ -73,10 +73,10 @@ def _admitted(
         if at != last:
             last = at
             table, positions = parts[at].table, parts[at].positions
-            number_of, prefix = table.partitions.map.number_of, table.row_prefix
+            number_at, prefix = table.partitions.map.number_at, table.row_prefix
             refused_read = table.throttle.refused_read
         position = positions[ordinal]
-        number = number_of(position)
+        number = number_at(position)
         if budget.is_closed(number):
             continue
         refusal = refused_read(number, position)
@@ -113,7 +113,7 @@ async def _load_past(parts: Sequence[BatchPart], wanted: Sequence[_Wanted]) -> l
     """The values that the items had, each table from the view of its past state."""
     values: dict[bytes, bytes | None] = {}
     for at, part in enumerate(parts):
-        rows = [row for of_part, _, _, row in wanted if of_part == at]
+        rows = [row for part_place, _, _, row in wanted if part_place == at]
         if rows and part.past is not None:
             values.update(zip(rows, await part.past.load(rows), strict=True))
     return [values[row] for _, _, _, row in wanted]

@@ -274,7 +274,7 @@ class Followers:
         needs = [
             (feed, subscriber_id)
             for feed in feeds
-            for subscriber_id in self._subscribers_of(feed.partition_number)
+            for subscriber_id in self._log_subscribers(feed.partition_number)
         ]
         values = await self._store.latest.load(
             [key_layout.checkpoint(id_, feed.partition_number) for feed, id_ in needs]
@@ -294,7 +294,7 @@ class Followers:
             floors[number] = min(floors[number], stored.counter)
         return floors
 
-    def _subscribers_of(self, partition_number: int) -> list[bytes]:
+    def _log_subscribers(self, partition_number: int) -> list[bytes]:
         """The subscribers that may need a log; for an ended log, those that followed it."""
         record = self._record()
         table_id = record.definition.table_id

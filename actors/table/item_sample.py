@@ -102,7 +102,7 @@ async def largest_collections(table: Table, count: int) -> list[Collection]:
     largest: list[Collection] = []
     async for row in _rows(table, start, end, None):
         size_bytes = int.from_bytes(row.value, "big")
-        found = Collection(size_bytes, key_layout.collection_of(row.key))
+        found = Collection(size_bytes, key_layout.collection_key(row.key))
         if len(largest) < count:
             heappush(largest, found)
         else:

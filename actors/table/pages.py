@@ -73,36 +73,36 @@ async def read_page(table: Table, request: ReadRange) -> Page:
         InternalServerError: a stored row can't be read.
     """
     index = request.index
-    of_index = table.followers.indexes.get(index.index_id) if index else None
+    index_used = table.followers.indexes.get(index.index_id) if index else None
     # A read that waits for acknowledged writes must not use a standby, which may lack them.
-    is_waited = of_index is not None and of_index.reads_wait_seconds > 0
-    if of_index is not None and is_waited:
-        await of_index.wait_readable()
-    read = partial(_read_pieces, table, request, of_index)
+    is_waited = index_used is not None and index_used.reads_wait_seconds > 0
+    if index_used is not None and is_waited:
+        await index_used.wait_readable()
+    read = partial(_read_pieces, table, request, index_used)
     try:
         builder, owed = await table.in_snapshot(
             read, calls_once=not request.rules.fetch, eventual=not (request.consistent or is_waited)
         )
     except StoreError as error:
         raise unreadable(table.definition.name, error) from error
-    _pay(table, request, of_index, owed)
-    return _finished(table, request, of_index, builder)
+    _pay(table, request, index_used, owed)
+    return _finished(table, request, index_used, builder)
 
 
 def begin_page(table: Table, request: ReadRange) -> Page | Awaitable[Page]:
     """Read a page of a Query like ``read_page``; return a short page, or a long one's awaitable."""
     index = request.index
-    of_index = table.followers.indexes.get(index.index_id) if index else None
-    partition_map = (of_index or table).partitions.map
+    index_used = table.followers.indexes.get(index.index_id) if index else None
+    partition_map = (index_used or table).partitions.map
     rest = _rest(request)
     pieces = partition_map.pieces(rest, reverse=request.reverse)
-    is_waited = of_index is not None and of_index.reads_wait_seconds > 0
+    is_waited = index_used is not None and index_used.reads_wait_seconds > 0
     if len(pieces) > 1 or is_waited or request.rules.fetch or request.by_partition:
         return read_page(table, request)
-    limited = index if of_index else None
+    limited = index if index_used else None
     throttle = table.throttle
     start = request.key_range.start
-    number = partition_map.number_of(rest.start)
+    number = partition_map.number_at(rest.start)
     refusal = throttle.refused_page(number, limited.index_id if limited else TABLE_INDEX_ID, start)
     if refusal is not None:
         raise refusal.error()
@@ -120,7 +120,7 @@ def begin_page(table: Table, request: ReadRange) -> Page | Awaitable[Page]:
         if rows is NOT_CACHED:
             return read_page(table, request)
         if len(rows) != limit and not _is_end(rows, max_rows, _NOWAIT_BYTES):
-            return _read_on(table, request, of_index, view, rows)
+            return _read_on(table, request, index_used, view, rows)
         if rows:
             builder.add_all(codec.decode_all([value for _, value in rows]))
     except StoreError as error:
@@ -129,32 +129,32 @@ def begin_page(table: Table, request: ReadRange) -> Page | Awaitable[Page]:
     throttle.take_page(number, units, limited, start)
     if throttle.read_positions.is_due(units):
         throttle.read_positions.note(number, rest.start)
-    return _finished(table, request, of_index, builder)
+    return _finished(table, request, index_used, builder)
 
 
 async def _read_on(
     table: Table,
     request: ReadRange,
-    of_index: GlobalIndexActors | None,
+    index_used: GlobalIndexActors | None,
     view: View,
     first: list[Row],
 ) -> Page:
     """The page that starts with these rows, from the same view."""
     try:
-        builder, owed = await _read_pieces(table, request, of_index, view, first)
+        builder, owed = await _read_pieces(table, request, index_used, view, first)
     except StoreError as error:
         raise unreadable(table.definition.name, error) from error
-    _pay(table, request, of_index, owed)
-    return _finished(table, request, of_index, builder)
+    _pay(table, request, index_used, owed)
+    return _finished(table, request, index_used, builder)
 
 
 def _finished(
-    table: Table, request: ReadRange, of_index: GlobalIndexActors | None, builder: PageBuilder
+    table: Table, request: ReadRange, index_used: GlobalIndexActors | None, builder: PageBuilder
 ) -> Page:
     """The page of all rows that were added and charged."""
     index = request.index
     builder.finish_partition()
-    kind: IndexKind = "GlobalSecondaryIndexes" if of_index else "LocalSecondaryIndexes"
+    kind: IndexKind = "GlobalSecondaryIndexes" if index_used else "LocalSecondaryIndexes"
     page = builder.page(
         consistent=request.consistent,
         last=_last_key(table, builder, index),
@@ -180,7 +180,7 @@ class _Owed(NamedTuple):
 async def _read_pieces(
     table: Table,
     request: ReadRange,
-    of_index: GlobalIndexActors | None,
+    index_used: GlobalIndexActors | None,
     view: RowReads,
     first: Sequence[Row] = (),
 ) -> tuple[PageBuilder, list[_Owed]]:
@@ -190,9 +190,9 @@ async def _read_pieces(
     that were read before.
     """
     throttle = table.throttle
-    partition_map = (of_index or table).partitions.map
+    partition_map = (index_used or table).partitions.map
     # A local index uses the limits of its table.
-    limited_id = request.index.index_id if request.index and of_index else TABLE_INDEX_ID
+    limited_id = request.index.index_id if request.index and index_used else TABLE_INDEX_ID
     start = _query_start(request)
     builder = PageBuilder(request.rules)
     rest = _rest(request)
@@ -202,7 +202,7 @@ async def _read_pieces(
     counted_blocks = 0
     owed: list[_Owed] = []
     for piece in partition_map.pieces(rest, reverse=request.reverse):
-        number = partition_map.number_of(piece.start)
+        number = partition_map.number_at(piece.start)
         refusal = throttle.refused_page(number, limited_id, start)
         if refusal is not None:
             if builder.last is None:
@@ -222,20 +222,20 @@ async def _read_pieces(
 
 
 def _pay(
-    table: Table, request: ReadRange, of_index: GlobalIndexActors | None, owed: list[_Owed]
+    table: Table, request: ReadRange, index_used: GlobalIndexActors | None, owed: list[_Owed]
 ) -> None:
     """Charge each partition the units that a page has read from it."""
     throttle = table.throttle
-    limited = request.index if of_index else None
+    limited = request.index if index_used else None
     start = _query_start(request)
     for number, units in owed:
         throttle.take_page(number, units, limited, start)
     heat = throttle.read_positions
     if owed and not request.by_partition and heat.is_due(sum(units for _, units in owed)):
         # A sample needs no exact position. A reverse read starts at the other end of the piece.
-        partition_map = (of_index or table).partitions.map
+        partition_map = (index_used or table).partitions.map
         began_at = partition_map.pieces(_rest(request), reverse=request.reverse)[0].start
-        heat.note(partition_map.number_of(began_at), began_at)
+        heat.note(partition_map.number_at(began_at), began_at)
 
 
 def _query_start(request: ReadRange) -> bytes:
@@ -375,9 +375,9 @@ def _last_key(table: Table, builder: PageBuilder, index: IndexDefinition | None)
 
 @lru_cache(_KNOWN_KEYS)
 def _key_decoder(
-    of_table: KeySchema, of_index: KeySchema | None
+    table_key: KeySchema, index_used: KeySchema | None
 ) -> tuple[tuple[str, ...], Callable[[bytes], Item]]:
     """The key attributes of the table or index, and a decoder that decodes only them."""
-    attributes = of_table.attributes + (of_index.attributes if of_index else ())
+    attributes = table_key.attributes + (index_used.attributes if index_used else ())
     names = tuple(dict.fromkeys(attribute.name for attribute in attributes))
     return names, part_decoder(names)

@@ -38,10 +38,10 @@ async def state_of(table: Table) -> TableState:
             sum(head.sizes_bytes.get(index_id, 0) for head in heads),
         )
 
-    of_table = counters(TABLE_INDEX_ID)
+    table_counters = counters(TABLE_INDEX_ID)
     return TableState(
         table.definition,
-        of_table.item_count,
-        of_table.size_bytes,
+        table_counters.item_count,
+        table_counters.size_bytes,
         {index.name: counters(index.index_id) for index in table.definition.indexes},
     )

@@ -37,7 +37,7 @@ from dynactor.model.errors import (
     ThrottlingException,
 )
 from dynactor.model.keys import key as keys
-from dynactor.model.keys.fast_key import parts_of, position_of
+from dynactor.model.keys.fast_key import encode_parts, encode_position
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.model.writes.write import Put, Write
 from dynactor.storage import catalog, codec, key_layout
@@ -92,9 +92,9 @@ class Table:
         self.row_prefix = key_layout.row_prefix(record.definition.table_id)
         # Encodes a typical key from its JSON (``fast_key.py``); a table never changes its key
         # schema.
-        self.position_of = position_of(record.definition.key_schema)
+        self.encode_position = encode_position(record.definition.key_schema)
         # The two parts of the position of a typical item or key, for ``submit``.
-        self.parts_of = parts_of(record.definition.key_schema)
+        self.encode_parts = encode_parts(record.definition.key_schema)
         self._is_closed = self._is_deleted = False
         # The sizes of rows of the table and its indexes, by index id.
         self.row_sizes: dict[int, RowSizes] = {}
@@ -127,7 +127,7 @@ class Table:
     ) -> asyncio.Future[Written]:
         """Send a write to its partition; the future completes once it is durable.
 
-        ``parts`` are the two parts of its position, if they are known (``parts_of``).
+        ``parts`` are the two parts of its position, if they are known (``encode_parts``).
 
         The future raises the errors of ``dynactor.model.writes.write.decide``, Throttled if a limit
         of the table or of an index refuses the write, and InternalServerError if the store refuses
@@ -142,14 +142,14 @@ class Table:
             parts = keys.encoded_parts(self.definition.key_schema, write.identity)
         partition_key, sort_key = parts
         position = partition_key + sort_key
-        number = self.partitions.map.number_of(position)
+        number = self.partitions.map.number_at(position)
         self.throttle.check_write(number, position)
         message = WriteItem(partition_key, sort_key, position, write, CALLER.get())
         return self._put(number, message, size_bytes)
 
-    def number_of(self, position: bytes) -> int:
+    def number_at(self, position: bytes) -> int:
         """The number of the partition that owns a position."""
-        return self.partitions.map.number_of(position)
+        return self.partitions.map.number_at(position)
 
     def send(
         self,
@@ -168,7 +168,7 @@ class Table:
             ignored.
             ResourceNotFoundException: the table is being deleted.
         """
-        return self._put(self.number_of(position), message, size_bytes, always=always)
+        return self._put(self.number_at(position), message, size_bytes, always=always)
 
     def join(self, number: int, message: Join) -> asyncio.Future[Joined | None]:
         """Ask a partition for its group of a round of transactions.
@@ -235,7 +235,7 @@ class Table:
             Throttled: the item's partition has no read units left.
             InternalServerError: the stored value can't be read.
         """
-        number = self.partitions.map.number_of(position)
+        number = self.partitions.map.number_at(position)
         # Don't bind the exception to a name: exception and frame would form a reference cycle.
         refusal = self.throttle.refused_read(number, position)
         if refusal is not None:
@@ -256,7 +256,7 @@ class Table:
         Raises:
             Throttled, InternalServerError: see ``read_item``.
         """
-        number = self.partitions.map.number_of(position)
+        number = self.partitions.map.number_at(position)
         refusal = self.throttle.refused_read(number, position)
         if refusal is not None:
             raise refusal.error()
@@ -361,7 +361,7 @@ class Table:
         for envelope in self.partitions.divide(record.partitions, parent, children):
             message = envelope.message
             if isinstance(message, WriteItem):
-                self.partitions[self.number_of(message.position)].forward(envelope)
+                self.partitions[self.number_at(message.position)].forward(envelope)
             else:
                 envelope.refuse(PartitionMoved())
         return feeds

@@ -216,8 +216,8 @@ class Transactions:
             if candidate is not None and not candidate.is_taken:
                 self._over(candidate, ending)
         outcomes: dict[int, Done] = {}
-        for participant, of_part in zip(participants, accepted, strict=True):
-            for action, outcome in zip(participant.actions, of_part.outcomes, strict=True):
+        for participant, accepted_part in zip(participants, accepted, strict=True):
+            for action, outcome in zip(participant.actions, accepted_part.outcomes, strict=True):
                 outcomes[action.ordinal] = outcome
         return [outcomes[ordinal] for ordinal in range(len(actions))]
 
@@ -339,14 +339,14 @@ class Transactions:
         return [read.receipt(consistent=True) for read in found]
 
     def _pay(self, table: Table, position: bytes, read: ItemRead) -> CancellationReason:
-        refused = table.throttle.take_read(table.number_of(position), position, read.units)
+        refused = table.throttle.take_read(table.number_at(position), position, read.units)
         return NO_REASON if refused is None else reason_of(refused.error())
 
     def _refused_read(self, table: Table, position: bytes) -> CancellationReason:
         if (table.definition.table_id, position) in self._writing:
             table.throttle.count_conflict(position)
             return reason_of(TransactionConflictException())
-        refused = table.throttle.refused_read(table.number_of(position), position)
+        refused = table.throttle.refused_read(table.number_at(position), position)
         return NO_REASON if refused is None else reason_of(refused.error())
 
     async def _load(self, wanted: Sequence[TableKey]) -> list[ItemRead]:
@@ -370,7 +370,7 @@ def _participants(actions: Sequence[TableAction]) -> list[_Participant]:
     found: dict[int, _Participant] = {}
     for table, action in actions:
         position = action.position
-        number = table.number_of(position)
+        number = table.number_at(position)
         participant = found.get(number)
         if participant is None:
             participant = found[number] = _Participant(table, number, position)
@@ -390,11 +390,11 @@ def _accepted(
     receipts: dict[int, Receipt] = {}
     for participant, answer in zip(participants, answers, strict=True):
         if isinstance(answer, PartRejected):
-            of_part, taken = answer.reasons, answer.receipts
+            accepted_part, taken = answer.reasons, answer.receipts
         else:
-            of_part, taken = (), tuple(outcome.receipt for outcome in answer.outcomes)
+            accepted_part, taken = (), tuple(outcome.receipt for outcome in answer.outcomes)
         for place, action in enumerate(participant.actions):
-            reasons[action.ordinal] = of_part[place] if of_part else NO_REASON
+            reasons[action.ordinal] = accepted_part[place] if accepted_part else NO_REASON
             receipts[action.ordinal] = taken[place] if taken else Receipt()
     ordinals = range(len(reasons))
     raise TransactionCanceledException(

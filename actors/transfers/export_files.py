@@ -127,7 +127,7 @@ class ExportFiles(BucketUse, Outlet):
 
     def _wanted(self, stored: StoredItem) -> bytes | None:
         """The JSON of an item's attributes to export; None if the filter leaves the item out."""
-        return stored.data if self._filter is None else self._filter.data_of(stored)
+        return stored.data if self._filter is None else self._filter.exported_data(stored)
 
     def _line(self, data: bytes) -> bytes:
         """The line of an item's JSON."""

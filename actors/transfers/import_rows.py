@@ -202,7 +202,7 @@ class ImportedRows(BucketUse, Inlet):
             stored = await self._store.latest.load([row_key for row_key, _ in rows])
             for old, (row_key, _), line in zip(stored, rows, decoded.lines, strict=True):
                 if old is not None:
-                    sizes = self._sizes[self._partitions.number_of(row_key[len(self._prefix) :])]
+                    sizes = self._sizes[self._partitions.number_at(row_key[len(self._prefix) :])]
                     sizes[0] -= 1
                     sizes[1] -= codec.size_bytes(old)
                     replaced += 1

@@ -111,7 +111,7 @@ class RowDecoder:
     def _decode(self, records: Records, page: _Page) -> bool:
         """Decode some records; False if there are no more."""
         read, prefix, found = self._reader.read, self._prefix, page.found
-        number_of, versions, pack = self._partitions.number_of, self._versions, codec.pack
+        number_at, versions, pack = self._partitions.number_at, self._versions, codec.pack
         before = page.processed
         for record in records:
             page.processed += 1
@@ -127,7 +127,7 @@ class RowDecoder:
             if position in found:
                 page.duplicates += 1
                 page.faults.append(duplicate(found[position][1]))
-            number = number_of(position)
+            number = number_at(position)
             row = prefix + position, pack(versions[number], size_bytes, data)
             found[position] = row, record.line, number, size_bytes
         return page.processed - before == _TURN_RECORDS

@@ -134,7 +134,7 @@ class StatementFacts(DataFacts):
                 values = read_plan.partition_values(select, schema)
                 return None if values is None else [key_text(value, kind) for value in values]
             case Insert() | Update() | Delete() | Exists() as write:
-                key = write_plan.key_of(write, schema)
+                key = write_plan.extract_key(write, schema)
                 return (key_text(key[schema.partition[position].name], kind),)
 
     def of_service(self, name: str) -> Sequence[str] | None:

@@ -218,9 +218,9 @@ def query_start(table: TableDefinition, index: IndexDefinition | None, start_key
     if start_key.keys() != _start_names(table, index):
         raise ValidationException(_BAD_START)
     queried = index.key_schema if index else table.key_schema
-    check_key(queried, queried.key_of(start_key))
+    check_key(queried, queried.extract_key(start_key))
     try:
-        check_key(table.key_schema, table.key_schema.key_of(start_key))
+        check_key(table.key_schema, table.key_schema.extract_key(start_key))
     except ValidationException as error:
         raise ValidationException(f"{_BAD_START}: {error.message}") from None
     return start_position(table, index, start_key)

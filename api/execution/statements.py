@@ -154,7 +154,7 @@ def _write(
 ) -> Task:
     table = database.table(named_table(database, statement.table))
     definition = table.definition
-    key = write_plan.key_of(statement, definition.key_schema)
+    key = write_plan.extract_key(statement, definition.key_schema)
 
     async def run() -> Outcome:
         write = _write_of(statement, definition, return_item_on_failure=return_item_on_failure)

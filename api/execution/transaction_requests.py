@@ -113,7 +113,7 @@ def checked_actions(
     for ordinal, (one, table) in enumerate(zip(parsed, tables, strict=True)):
         if table is None:
             continue
-        parts = None if one.item is None else table.parts_of(one.item)
+        parts = None if one.item is None else table.encode_parts(one.item)
         try:
             write = one.write_on(table.definition, parts is not None)
             actions.append(table_action(ordinal, table, write, parts))

@@ -121,7 +121,7 @@ def _refusal(rule: FaultRule, call: Call[Any], injection: Injection) -> Refusal:
         limit,
         billing_mode,
         arn if index is None else f"{arn}/index/{index}",
-        of_index=index is not None,
+        is_index=index is not None,
     )
 
 

@@ -160,10 +160,10 @@ def _fast_checked(call: Call[BatchGetItemInput]) -> list[_TableGets] | None:
         table = call.database.usable_table(given_name)
         if table is None or not is_plain(of_table):
             return None
-        position_of = table.position_of
+        encode_position = table.encode_position
         positions = []
         for key in of_table.Keys:
-            position = position_of(key)
+            position = encode_position(key)
             if position is None:
                 return None
             positions.append(position)

@@ -213,7 +213,7 @@ def _checked_table(database: Database, of_table: _TableWrites) -> tuple[Table, l
     schema = definition.key_schema
     of_all = []
     for write in of_table.writes:
-        parts = table.parts_of(write.identity)
+        parts = table.encode_parts(write.identity)
         if isinstance(write, Put):
             if parts is None:
                 check_batch_put_key(schema, write.item)

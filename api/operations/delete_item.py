@@ -40,7 +40,7 @@ async def handle(call: Call[DeleteItemInput]) -> bytes:
     delete, nested = _parsed(request)
     table = call.database.table(name)
     schema = table.definition.key_schema
-    parts = table.parts_of(request.Key)
+    parts = table.encode_parts(request.Key)
     if parts is None or len(request.Key) != len(schema.attributes):
         check_key(schema, request.Key)
     check_scalar_keys(table.definition, nested)

@@ -48,7 +48,7 @@ def handle(call: Call[GetItemInput]) -> bytes | Awaitable[bytes]:
         and request.AttributesToGet is None
         and request.ExpressionAttributeNames is None
     ):
-        position = table.position_of(request.Key)
+        position = table.encode_position(request.Key)
     projector = None
     if table is None or position is None:
         table, position, projector = _checked(call)

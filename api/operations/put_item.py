@@ -60,7 +60,7 @@ async def handle(call: Call[PutItemInput]) -> bytes:
     table = call.database.table(name)
     definition = table.definition
     schema = definition.key_schema
-    parts = table.parts_of(item)
+    parts = table.encode_parts(item)
     if parts is None:
         check_item_key(schema, item)
     if nested:

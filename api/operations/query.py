@@ -127,7 +127,7 @@ def _fast_checked(request: QueryInput, table: TableDefinition) -> ReadRange | No
             index = index_of(table, request.IndexName, consistent=request.ConsistentRead is True)
         except ValidationException:
             return None
-    wanted = fast_range.range_of(
+    wanted = fast_range.partition_range(
         request.KeyConditionExpression,
         request.ExpressionAttributeNames,
         request.ExpressionAttributeValues,

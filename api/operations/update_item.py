@@ -52,7 +52,7 @@ async def handle(call: Call[UpdateItemInput]) -> bytes:
     table = call.database.table(name)
     definition = table.definition
     schema = definition.key_schema
-    parts = table.parts_of(request.Key)
+    parts = table.encode_parts(request.Key)
     if parts is None or len(request.Key) != len(schema.attributes):
         check_key(schema, request.Key)
     if update.update is not None:

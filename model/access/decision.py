@@ -94,7 +94,7 @@ class Grants:
         self.user_name = principal.user_name or user_name
         self.identity = _PolicySet(principal, identity)
         self.session = None if session is None else _PolicySet(principal, session)
-        self._of_resources: dict[str, _PolicySet] = {}
+        self._resource_policies: dict[str, _PolicySet] = {}
 
     def denial(
         self, action: str, resource: str, facts: Facts, resource_policy: Policy | None = None
@@ -118,11 +118,11 @@ class Grants:
         resource_policy: Policy | None,
     ) -> Denial | None:
         attached = self._policies_of_resource(resource_policy)
-        of_resource = attached.rules(action, resource)
+        resource_rules = attached.rules(action, resource)
         session = None if self.session is None else self.session.rules(action, resource)
         if identity.is_denied(facts):
             return Denial("identity-based", is_explicit=True)
-        if of_resource.is_denied(facts):
+        if resource_rules.is_denied(facts):
             return Denial("resource-based", is_explicit=True)
         if session is not None and session.is_denied(facts):
             return Denial("session", is_explicit=True)
@@ -131,19 +131,19 @@ class Grants:
             if attached.rules_of_session(action, resource).is_allowed(facts):
                 return None
             return Denial("session", is_explicit=False)
-        if identity.is_allowed(facts) or of_resource.is_allowed(facts):
+        if identity.is_allowed(facts) or resource_rules.is_allowed(facts):
             return None
         return Denial("identity-based", is_explicit=False)
 
     def _policies_of_resource(self, policy: Policy | None) -> _PolicySet:
         """A resource policy, compiled; different policies have different names."""
         name = "" if policy is None else policy.name
-        found = self._of_resources.get(name)
+        found = self._resource_policies.get(name)
         if found is None:
-            if len(self._of_resources) >= _CACHED_POLICIES:
-                self._of_resources.clear()
+            if len(self._resource_policies) >= _CACHED_POLICIES:
+                self._resource_policies.clear()
             found = _PolicySet(self.principal, () if policy is None else (policy,))
-            self._of_resources[name] = found
+            self._resource_policies[name] = found
         return found
 
 
@@ -228,8 +228,10 @@ def trust_denial(
     if direct.is_allowed(facts):
         return None
     account = account_names(principal)
-    of_account = [one for one in trust.statements if not account.isdisjoint(one.principals)]
-    rules = _rules([CompiledStatement(one, principal) for one in of_account], action, resource)
+    account_statements = [one for one in trust.statements if not account.isdisjoint(one.principals)]
+    rules = _rules(
+        [CompiledStatement(one, principal) for one in account_statements], action, resource
+    )
     if rules.is_allowed(facts) and identity.is_allowed(facts):
         return None
     return Denial("identity-based", is_explicit=False)

@@ -119,9 +119,9 @@ def epoch_seconds(text: str) -> Decimal | None:
 def _days(year: int, month: int, day: int) -> int:
     """Days since 1970-01-01 in the Gregorian calendar. A year starts in March here."""
     year -= month <= 2  # noqa: PLR2004 - January and February
-    era, of_era = divmod(year, 400)
-    of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
-    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+    era, era_year = divmod(year, 400)
+    year_day = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    return era * 146_097 + era_year * 365 + era_year // 4 - era_year // 100 + year_day - 719_468
 
 
 def _literals(values: Sequence[Template]) -> list[str]:
@@ -133,7 +133,7 @@ def _equal(values: Sequence[Template]) -> Matcher:
     return frozenset(_literals(values)).__contains__
 
 
-def literals_of(operator: Operator, values: Sequence[Template]) -> frozenset[str] | None:
+def literal_values(operator: Operator, values: Sequence[Template]) -> frozenset[str] | None:
     """The texts that an operator compares for equality, if it does, for a comparison at once."""
     return frozenset(_literals(values)) if operator.family == "StringEquals" else None
 
@@ -143,7 +143,7 @@ def _equal_ignoring_case(values: Sequence[Template]) -> Matcher:
     return lambda given: given.casefold() in wanted
 
 
-def _any_of(patterns: Sequence[Matcher]) -> Matcher:
+def _any_match(patterns: Sequence[Matcher]) -> Matcher:
     if len(patterns) == 1:
         return patterns[0]
     return lambda given: any(pattern(given) for pattern in patterns)
@@ -157,11 +157,11 @@ def _like(values: Sequence[Template]) -> Matcher:
     ]
     if not others:
         return lambda given: given in exact or given.startswith(starts)
-    return _any_of([exact.__contains__, lambda given: given.startswith(starts), *others])
+    return _any_match([exact.__contains__, lambda given: given.startswith(starts), *others])
 
 
 def _arn_like(values: Sequence[Template]) -> Matcher:
-    return _any_of([arn_pattern(value) for value in values])
+    return _any_match([arn_pattern(value) for value in values])
 
 
 def _ordered(

@@ -128,12 +128,12 @@ def _statement(node: Node, kind: PolicyKind, *, variables: bool) -> Statement:
     effect = _text(members["Effect"], "Effect")
     if effect not in ("Allow", "Deny"):
         raise PolicyError("Effect must be Allow or Deny", members["Effect"].line)
-    actions, not_actions = _one_of(node, members, "Action")
+    actions, not_actions = _either_member(node, members, "Action")
     not_resources = False
     # A trust policy is about its role.
     templates: tuple[Template, ...] = (EVERYTHING,)
     if kind != "trust":
-        resources, not_resources = _one_of(node, members, "Resource")
+        resources, not_resources = _either_member(node, members, "Resource")
         templates = tuple(_resource(one, variables=variables) for one in resources)
     elif {"Resource", "NotResource"} & members.keys():
         raise PolicyError("a trust policy has no Resource", node.line)
@@ -150,7 +150,7 @@ def _statement(node: Node, kind: PolicyKind, *, variables: bool) -> Statement:
     )
 
 
-def _one_of(node: Node, members: dict[str, Node], name: str) -> tuple[Sequence[Node], bool]:
+def _either_member(node: Node, members: dict[str, Node], name: str) -> tuple[Sequence[Node], bool]:
     """The values of an element or of its negation, and whether it is the negation."""
     negation = f"Not{name}"
     if (name in members) == (negation in members):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
-from dynactor.model.access.operators import Operator, literals_of
+from dynactor.model.access.operators import Operator, literal_values
 from dynactor.model.access.policy import Condition, Statement
 from dynactor.model.access.principal import Principal, is_of_caller
 from dynactor.model.access.templates import Template, arn_pattern, text_pattern
@@ -165,7 +165,7 @@ def _holds(
     operator: Operator, values: list[Template], *, is_any: bool
 ) -> Callable[[Sequence[str]], bool]:
     """Whether a condition holds for the values of a request: for any, or for all of them."""
-    texts = literals_of(operator, values)
+    texts = literal_values(operator, values)
     if texts is not None and not operator.negated:
         if is_any:
             return lambda given: not texts.isdisjoint(given)

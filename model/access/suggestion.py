@@ -51,8 +51,8 @@ def suggested(recorded: Iterable[RecordedAction]) -> Suggestion:
     for (resource, values), names in sorted(actions.items(), key=_order):
         resources[tuple(sorted(names)), values].append(resource)
     statements = [
-        {"Effect": "Allow", "Action": list(names), "Resource": of_names, **_condition(*values)}
-        for (names, values), of_names in resources.items()
+        {"Effect": "Allow", "Action": list(names), "Resource": arns, **_condition(*values)}
+        for (names, values), arns in resources.items()
     ]
     policy = {"Version": "2012-10-17", "Statement": statements}
     length = len(json.encode(policy).decode())

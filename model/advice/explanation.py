@@ -59,7 +59,7 @@ class Fetched(Struct, frozen=True, rename="pascal"):
 class Read(Struct, frozen=True, rename="pascal", omit_defaults=True):
     """A read in blocks of 4 KB; the request had ``count`` equal reads.
 
-    ``units_of`` is the table or global index whose units the read took.
+    ``charged_resource`` is the table or global index whose units the read took.
     """
 
     read: Literal["Item", "Query", "Scan"]
@@ -67,7 +67,7 @@ class Read(Struct, frozen=True, rename="pascal", omit_defaults=True):
     blocks: int
     consistent: bool
     units: float
-    units_of: str
+    charged_resource: str
     rules: tuple[str, ...]
     index: str | None = None
     evaluated: int | None = None
@@ -83,7 +83,7 @@ class IndexWrite(Struct, frozen=True, rename="pascal", omit_defaults=True):
     index: str
     change: EntryChange
     units: int
-    units_of: str
+    charged_resource: str
     rules: tuple[str, ...]
     bytes_before: int | None = None
     bytes_after: int | None = None
@@ -198,12 +198,12 @@ def _item_read(table: TableDefinition, work: KeyRead, *, in_transaction: bool) -
 
 def _range_read(table: TableDefinition, work: RangeRead) -> Read:
     rules: tuple[str, ...] = (_READ, "S42")
-    units_of = table.name
+    charged_resource = table.name
     if work.kind == "LocalSecondaryIndexes":
         rules = ("S41", "S42", "S49")
     elif work.kind == "GlobalSecondaryIndexes":
         rules = ("S99", "S105", "S106")
-        units_of = work.index or units_of
+        charged_resource = work.index or charged_resource
     fetched = None
     if work.fetched_items:
         fetched = Fetched(
@@ -215,7 +215,7 @@ def _range_read(table: TableDefinition, work: RangeRead) -> Read:
         _blocks(work.units, consistent=work.consistent),
         work.consistent,
         work.units,
-        units_of,
+        charged_resource,
         rules,
         index=work.index,
         evaluated=work.entries,
@@ -281,13 +281,13 @@ def _payer(table: TableDefinition, index: str, kind: IndexKind) -> str:
 def _index_write(table: TableDefinition, entry: EntryWrite) -> IndexWrite:
     change: EntryChange
     if entry.moves:
-        change, of_local = "delete and put", "S52"
+        change, local_rule = "delete and put", "S52"
     elif entry.new_bytes is None:
-        change, of_local = "delete", "S53"
+        change, local_rule = "delete", "S53"
     else:
-        change, of_local = "put", "S51" if entry.old_bytes is None else "S55"
+        change, local_rule = "put", "S51" if entry.old_bytes is None else "S55"
     is_local = entry.kind == "LocalSecondaryIndexes"
-    rules = [of_local if is_local else "S111"]
+    rules = [local_rule if is_local else "S111"]
     if entry.write_units > _LEAST_WRITES[change]:
         rules.append("S56" if is_local else "S112")
     return IndexWrite(

@@ -83,23 +83,23 @@ def expected(
         if units is None:
             units = _units(operation, units_per_second, partitions, minute.start_seconds)
         shares = _shares(minute, partitions)
-        for at, of_second in enumerate(minute.seconds):
-            if not of_second:
+        for at, second_units in enumerate(minute.seconds):
+            if not second_units:
                 continue
-            offered += of_second
+            offered += second_units
             for part in range(_PARTS):
                 now = minute.start_seconds + at + part / _PARTS
                 for place, share in shares:
                     limit = units.refused_by(place, now)
                     if limit is None:
-                        units.take(place, of_second * share / _PARTS, now)
+                        units.take(place, second_units * share / _PARTS, now)
                     else:
-                        cause = _cause(limit, of_second, units_per_second)
-                        refused[cause] += of_second * share / _PARTS
+                        cause = _cause(limit, second_units, units_per_second)
+                        refused[cause] += second_units * share / _PARTS
     return Expected(offered, **refused)
 
 
-def place_of(key: bytes, partitions: int) -> int:
+def key_place(key: bytes, partitions: int) -> int:
     """The partition of an encoded key, if this many partitions divide the hashes evenly."""
     return int.from_bytes(key[:_HASH_BYTES], "big") * partitions >> _HASH_BITS
 
@@ -109,16 +109,16 @@ def _shares(minute: MinuteLoad, partitions: int) -> list[tuple[int, float]]:
     others = max(0.0, 1 - sum(each.share for each in minute.keys)) / partitions
     shares = [others] * partitions
     for each in minute.keys:
-        shares[place_of(each.key, partitions)] += each.share
+        shares[key_place(each.key, partitions)] += each.share
     return [(place, share) for place, share in enumerate(shares) if share]
 
 
-def _cause(limit: LimitType, of_second: float, units_per_second: float | None) -> str:
+def _cause(limit: LimitType, second_units: float, units_per_second: float | None) -> str:
     if limit is LimitType.KEY_RANGE:
         return "ceiling"
     if units_per_second is None:
         return "growth"
-    return "over_rate" if of_second > units_per_second else "uneven"
+    return "over_rate" if second_units > units_per_second else "uneven"
 
 
 def _units(

@@ -294,15 +294,15 @@ class Condition(Struct, frozen=True):
         return self.root.evaluate(item)
 
 
-def attributes_of(part: object) -> frozenset[str]:
+def read_attributes(part: object) -> frozenset[str]:
     """The attributes that a node, an operand or a tuple of them reads."""
     match part:
         case Attribute(name) | Member((str(name), *_)):
             return frozenset({name})
         case Struct():
-            return attributes_of(structs.astuple(part))
+            return read_attributes(structs.astuple(part))
         case tuple():
-            return frozenset().union(*map(attributes_of, part))
+            return frozenset().union(*map(read_attributes, part))
         case _:
             return frozenset()
 

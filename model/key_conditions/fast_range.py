@@ -51,7 +51,7 @@ def partition_value(
     schema: KeySchema,
 ) -> object:
     """The value of the partition key that a typical condition gives, not checked; else None."""
-    terms = _terms_of(text)
+    terms = _parsed_terms(text)
     if terms is None or values is None or len(schema.partition) > 1:
         return None
     partition = schema.partition[0].name
@@ -67,7 +67,7 @@ def partition_value(
     return found
 
 
-def range_of(
+def partition_range(
     text: str,
     names: Mapping[str, str] | None,
     values: Mapping[str, Any] | None,
@@ -78,7 +78,7 @@ def range_of(
     ``names`` and ``values`` are its placeholders, and no other expression's. None if the condition
     is unusual or faulty.
     """
-    terms = _terms_of(text)
+    terms = _parsed_terms(text)
     if (
         terms is None
         or values is None
@@ -89,7 +89,7 @@ def range_of(
     ):
         return None
     prefix = None
-    of_sort = None
+    sort_term = None
     partition = schema.partition[0].name
     for term in terms.terms:
         name: str | None = term.name
@@ -100,15 +100,15 @@ def range_of(
             if prefix is None:
                 # Without this return, a second term on the partition key could set the prefix.
                 return None
-        elif schema.sort and name == schema.sort[0].name and of_sort is None:
-            of_sort = term
+        elif schema.sort and name == schema.sort[0].name and sort_term is None:
+            sort_term = term
         else:
             return None
     if prefix is None:
         return None
-    if of_sort is None:
+    if sort_term is None:
         return key_range.beginning_with(prefix)
-    return _within(prefix, of_sort, values, schema)
+    return _within(prefix, sort_term, values, schema)
 
 
 def _count(names: Mapping[str, str] | None) -> int:
@@ -122,7 +122,7 @@ def _prefix(schema: KeySchema, value: Any) -> bytes | None:
     raw = READ[kind](value)
     if not raw or len(raw) > PARTITION_KEY_BYTES:
         return None
-    return keys.hash_of(raw) + keys.ended(raw, kind)
+    return keys.key_hash(raw) + keys.ended(raw, kind)
 
 
 def _within(
@@ -147,7 +147,7 @@ def _within(
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)
-def _terms_of(text: str) -> _Terms | None:
+def _parsed_terms(text: str) -> _Terms | None:
     try:
         tree = condition_tree(text, "KeyConditionExpression")
     except ValidationException:
@@ -155,7 +155,7 @@ def _terms_of(text: str) -> _Terms | None:
     parts = tree.conditions if isinstance(tree, syntax.And) else (tree,)
     if len(parts) > _MOST_TERMS:
         return None
-    terms = [term for part in parts if (term := _term_of(part)) is not None]
+    terms = [term for part in parts if (term := _parsed_term(part)) is not None]
     if len(terms) < len(parts):
         return None
     names = {term.name for term in terms if term.name[0] == "#"}
@@ -165,7 +165,7 @@ def _terms_of(text: str) -> _Terms | None:
     return _Terms(tuple(terms), len(names), len(values))
 
 
-def _term_of(condition: syntax.Condition) -> _Term | None:
+def _parsed_term(condition: syntax.Condition) -> _Term | None:
     match condition:
         case syntax.Comparison("=" | "<" | "<=" | ">" | ">=" as operator, left, right):
             if isinstance(left, syntax.Value):

@@ -167,10 +167,10 @@ def _term(node: Node) -> SortCondition:
             f"Invalid condition in KeyConditionExpression: {operator} operator must have the "
             "key attribute as its first operand"
         )
-    return _term_of(operator, operands)
+    return _sort_term(operator, operands)
 
 
-def _term_of(operator: KeyOperator, operands: tuple[Operand, ...]) -> SortCondition:
+def _sort_term(operator: KeyOperator, operands: tuple[Operand, ...]) -> SortCondition:
     name: str | None = None
     values: list[AttributeValue] = []
     for operand in operands:

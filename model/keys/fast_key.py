@@ -35,9 +35,9 @@ PartsOf: TypeAlias = Callable[[dict[str, Any]], tuple[bytes, bytes] | None]
 Read: TypeAlias = Callable[[Any], bytes | None]
 
 
-def position_of(schema: KeySchema) -> PositionOf:
+def encode_position(schema: KeySchema) -> PositionOf:
     """A function from keys of a table to positions; None for a key with other attributes, too."""
-    parts = parts_of(schema)
+    parts = encode_parts(schema)
     attributes = len(schema.attributes)
 
     def position(key: dict[str, Any]) -> bytes | None:
@@ -47,7 +47,7 @@ def position_of(schema: KeySchema) -> PositionOf:
     return position
 
 
-def parts_of(schema: KeySchema) -> PartsOf:
+def encode_parts(schema: KeySchema) -> PartsOf:
     """A function from items of a table to both parts of their positions; writes need the parts."""
     (partition,) = schema.partition
     name, read, is_number = partition.name, READ[partition.type], partition.type == "N"

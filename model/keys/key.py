@@ -56,7 +56,7 @@ class KeySchema(Struct, frozen=True, dict=True):
         """The names of all attributes of the key."""
         return frozenset(attribute.name for attribute in self.attributes)
 
-    def key_of(self, item: Item) -> Item:
+    def extract_key(self, item: Item) -> Item:
         """The attributes of the key in the schema's order; the item must have all of them."""
         return {attribute.name: item[attribute.name] for attribute in self.attributes}
 
@@ -84,7 +84,7 @@ def encode_prefix(value: AttributeValue) -> bytes:
     return raw.replace(b"\x00", ESCAPED_ZERO)
 
 
-def hash_of(raw: bytes) -> bytes:
+def key_hash(raw: bytes) -> bytes:
     """The hash of a partition key that consists of one value, from its bytes."""
     digest = OUTLIERS.copy()
     digest.update(raw)

@@ -19,7 +19,7 @@ _HASH_BYTES: Final = 8
 
 def partition_end(schema: KeySchema, position: bytes) -> int:
     """The end of the partition key in a position, or in a range's start with a whole key."""
-    return _end_of(schema.partition, position, _HASH_BYTES)
+    return _attribute_end(schema.partition, position, _HASH_BYTES)
 
 
 def partition_values(schema: KeySchema, position: bytes) -> Item:
@@ -32,7 +32,7 @@ def key_values(schema: KeySchema, position: bytes) -> Item:
     return _values(schema.attributes, position, _HASH_BYTES)
 
 
-def _end_of(attributes: Sequence[KeyAttribute], position: bytes, at: int) -> int:
+def _attribute_end(attributes: Sequence[KeyAttribute], position: bytes, at: int) -> int:
     for attribute in attributes:
         if attribute.type == "N":
             # The first byte of a number may be zero.
@@ -46,7 +46,7 @@ def _end_of(attributes: Sequence[KeyAttribute], position: bytes, at: int) -> int
 def _values(attributes: Sequence[KeyAttribute], position: bytes, at: int) -> Item:
     item: Item = {}
     for attribute in attributes:
-        end = _end_of((attribute,), position, at)
+        end = _attribute_end((attribute,), position, at)
         item[attribute.name] = _value(attribute, position[at:end])
         at = end
     return item

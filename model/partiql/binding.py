@@ -33,7 +33,7 @@ from dynactor.model.partiql.statement import (
     Statement,
     Update,
 )
-from dynactor.model.partiql.trees import TreeBuilder, parameter_name, path_of
+from dynactor.model.partiql.trees import TreeBuilder, expression_path, parameter_name
 from dynactor.model.values import attribute_value, document_path
 from dynactor.model.values.attribute_value import SET_TYPES, AttributeValue
 from dynactor.model.values.document_path import Path
@@ -335,7 +335,7 @@ def _source_names(expression: syntax.Expression) -> list[str]:
         isinstance(expression, syntax.Variable) or isinstance(expression.root, syntax.Variable)
     ):
         raise ValidationException("Unexpected from source")
-    parts = path_of(expression).parts
+    parts = expression_path(expression).parts
     names = [part for part in parts if isinstance(part, str)]
     if len(names) < len(parts):
         raise ValidationException("Invalid list expression in source.")
@@ -362,7 +362,7 @@ def _columns(
     for column in columns:
         if isinstance(column, syntax.Path) and isinstance(column.steps[-1], syntax.Star):
             raise ValidationException("Changing item's hierarchy while reading isn't supported")
-        path = path_of(column)
+        path = expression_path(column)
         name = _column_name(path)
         if name in named:
             raise ValidationException(f"Duplicate identifiers in select clause: {name}")

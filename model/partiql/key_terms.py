@@ -16,7 +16,7 @@ NO_KEY: Final = "Where clause does not contain a mandatory equality on all key a
 
 def equality(node: Node) -> SortCondition | None:
     """The equality of an attribute and a value; None for any other condition."""
-    term = term_of(node)
+    term = sort_term(node)
     return term if term is not None and term.operator == "=" else None
 
 
@@ -29,7 +29,7 @@ def one_value(node: Node) -> SortCondition | None:
             return equality(node)
 
 
-def term_of(node: Node) -> SortCondition | None:
+def sort_term(node: Node) -> SortCondition | None:
     """A comparison of an attribute with values, as a key condition; None for any other one."""
     match node:
         case condition.Equal(Attribute(name), Constant(value)) | condition.Equal(

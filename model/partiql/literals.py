@@ -32,7 +32,7 @@ _ION_TYPE: Final = re.compile(
 )
 
 
-def attribute_value_of(expression: Expression) -> AttributeValue:
+def literal_value(expression: Expression) -> AttributeValue:
     """The canonical attribute value of a literal.
 
     Raises:

@@ -24,7 +24,7 @@ from dynactor.model.key_conditions.key_condition import SortCondition, conjuncts
 from dynactor.model.key_conditions.key_range import KeyRange
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.limits import PARTIQL_READS
-from dynactor.model.partiql.key_terms import check_type, equality, one_value, term_of
+from dynactor.model.partiql.key_terms import check_type, equality, one_value, sort_term
 from dynactor.model.partiql.statement import Select
 from dynactor.model.values import attribute_value
 from dynactor.model.values.attribute_value import AttributeValue
@@ -92,7 +92,7 @@ def read_plan(select: Select, schema: KeySchema) -> ReadPlan:
         _joined(left, select.where),
         reverse=reverse,
         has_single_items=all(_is_of_one_item(read, schema) for read in reads),
-        filter_names=condition.attributes_of(
+        filter_names=condition.read_attributes(
             tuple(node for node in left if _reads(node, schema) == [_ANY])
         ),
     )
@@ -150,7 +150,7 @@ def _reads(node: Node, schema: KeySchema) -> list[_Read]:
                 return [_ANY]
             terms = [SortCondition(name, "=", (value,)) for value in values]
         case _:
-            term = term_of(node)
+            term = sort_term(node)
             terms = [] if term is None else [term]
     partition_name = schema.partition[0].name
     sort_names = [attribute.name for attribute in schema.sort]
@@ -264,7 +264,7 @@ def _compared(node: Node) -> list[tuple[str, AttributeValue]]:
         case condition.Contains(Attribute(name), Constant(part)):
             return [(name, part)]
         case _:
-            term = term_of(node)
+            term = sort_term(node)
             return [(term.name, value) for value in term.values] if term else []
 
 
@@ -299,11 +299,11 @@ def _range(read: _Read, schema: KeySchema) -> KeyRange:
     """The range in one partition where all terms hold."""
     assert read.partition is not None
     name = schema.partition[0].name
-    of_partition = {name: SortCondition(name, "=", (read.partition,))}
-    start, end = key_range.of_key_condition(key_condition(of_partition, schema))
+    partition_conditions = {name: SortCondition(name, "=", (read.partition,))}
+    start, end = key_range.of_key_condition(key_condition(partition_conditions, schema))
     assert end is not None
     for term in read.terms:
-        by_name = of_partition | {term.name: term}
+        by_name = partition_conditions | {term.name: term}
         one = key_range.of_key_condition(key_condition(by_name, schema))
         assert one.end is not None
         start, end = max(start, one.start), min(end, one.end)
@@ -357,5 +357,5 @@ def _check_order(select: Select, schema: KeySchema) -> None:
 def _is_reversed(select: Select, schema: KeySchema) -> bool:
     """Whether sort keys descend: also with an ORDER BY of the partition key alone, as on AWS."""
     sort_names = [attribute.name for attribute in schema.sort]
-    of_sort = [order.is_descending for order in select.order if order.name in sort_names]
-    return of_sort[-1] if of_sort else bool(select.order)
+    sort_directions = [order.is_descending for order in select.order if order.name in sort_names]
+    return sort_directions[-1] if sort_directions else bool(select.order)

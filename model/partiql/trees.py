@@ -65,7 +65,7 @@ class TreeBuilder:
         if isinstance(expression, syntax.Parameter):
             return expressions.Value(parameter_name(expression.position))
         name = f":{len(self.values)}"
-        self.values[name] = literals.attribute_value_of(expression)
+        self.values[name] = literals.literal_value(expression)
         return expressions.Value(name)
 
     # Conditions.
@@ -190,7 +190,7 @@ class TreeBuilder:
         """An operand of conditions and updates alike: a path or a value."""
         match expression:
             case syntax.Variable() | syntax.Path():
-                return path_of(expression)
+                return expression_path(expression)
             case syntax.Missing():
                 raise ValidationException("MISSING must be compared using IS operator")
             case syntax.Subquery(_, token):
@@ -224,7 +224,7 @@ class TreeBuilder:
         Raises:
             ValidationException: DynamoDB does not support the action.
         """
-        path = path_of(action.path)
+        path = expression_path(action.path)
         if isinstance(action, syntax.Removal):
             return expressions.Clause("REMOVE", (expressions.Remove(path),))
         value = action.value
@@ -237,7 +237,7 @@ class TreeBuilder:
         if len(call.arguments) != _SET_ARGUMENTS:
             raise ValidationException(f"{name} must have exactly two arguments{call.token.at}")
         first, second = call.arguments
-        if not isinstance(first, syntax.Variable | syntax.Path) or path_of(first) != path:
+        if not isinstance(first, syntax.Variable | syntax.Path) or expression_path(first) != path:
             raise ValidationException(
                 f"The first argument to {name} must equal the assignment value{call.token.at}"
             )
@@ -250,7 +250,7 @@ class TreeBuilder:
             raise ValidationException(literals.EMPTY_BAG)
         if isinstance(second, syntax.Sequence | syntax.Tuple):
             # DynamoDB reports faults within the value first.
-            literals.attribute_value_of(second)
+            literals.literal_value(second)
         if not (is_bag or isinstance(second, syntax.Parameter)):
             raise ValidationException(no_set)
         value = self.value(second)
@@ -293,7 +293,7 @@ def parameter_name(position: int) -> str:
     return f"?{position}"
 
 
-def path_of(expression: Expression) -> expressions.Path:
+def expression_path(expression: Expression) -> expressions.Path:
     """A document path.
 
     Raises:

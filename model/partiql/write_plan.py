@@ -35,7 +35,7 @@ from dynactor.model.writes import write
 from dynactor.model.writes.transaction import Check
 
 
-def key_of(statement: Insert | Update | Delete | Exists, schema: KeySchema) -> Item:
+def extract_key(statement: Insert | Update | Delete | Exists, schema: KeySchema) -> Item:
     """The key of the item that a statement writes or checks, which may be empty or too long.
 
     Raises:
@@ -49,7 +49,7 @@ def key_of(statement: Insert | Update | Delete | Exists, schema: KeySchema) -> I
                         f"Key attribute should be present in the item: Key {attribute.name}"
                     )
                 check_type(attribute, item[attribute.name])
-            return schema.key_of(item)
+            return schema.extract_key(item)
         case Update(where=where):
             return _key(where, schema)[0]
         case Delete(where=where, returning=returning):
@@ -69,7 +69,7 @@ def key_of(statement: Insert | Update | Delete | Exists, schema: KeySchema) -> I
 def has_key(statement: Update | Delete | Exists, schema: KeySchema) -> bool:
     """Whether a statement gives the key of one item of this table."""
     try:
-        key_of(statement, schema)
+        extract_key(statement, schema)
     except ValidationException:
         return False
     return True
@@ -82,7 +82,7 @@ def put_of(insert: Insert, table: TableDefinition) -> write.Put:
         ValidationException: the item is invalid.
     """
     schema = table.key_schema
-    key_of(insert, schema)
+    extract_key(insert, schema)
     size_bytes = items.size_bytes(insert.item)
     items.check_size(size_bytes)
     check_item_key(schema, insert.item)
@@ -125,7 +125,7 @@ def delete_of(
         ValidationException: the key is missing.
     """
     schema = table.key_schema
-    key_of(delete, schema)
+    extract_key(delete, schema)
     key, left = _key(delete.where, schema)
     check_key(schema, key)
     check_scalar_keys(table, delete.nested)

@@ -24,13 +24,13 @@ from dynactor.model.errors import ValidationException
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
 _TOPIC_CHARACTERS: Final = 249
 _DIGEST_BYTES: Final = 8
-_OF_KAFKA: Final = "__"
+_KAFKA_PREFIX: Final = "__"
 # Suffix of the topic with each log's published position, for exactly-once delivery.
 POSITIONS: Final = ".__positions"
 # The most disabled destinations that a table still lists.
 _SHOWN_AFTERWARDS: Final = 9
 # The prefix of the topics of all regions except the one of ``--region``.
-_OF_REGION: Final = "region."
+_REGION_PREFIX: Final = "region."
 _PLAIN_KEY_ID: Final = re.compile(r"[a-zA-Z0-9-]{1,40}\Z")
 
 _NOT_TO_ENABLE: Final = (
@@ -59,10 +59,10 @@ def topic_namespace(region: str, access_key_id: str = "") -> str:
     Regions and access keys never share a namespace, because the name of a region has no dot.
     """
     if not access_key_id:
-        return f"{_OF_REGION}{region}."
+        return f"{_REGION_PREFIX}{region}."
     if _PLAIN_KEY_ID.match(access_key_id) is None:
         access_key_id = "_" + blake2b(access_key_id.encode(), digest_size=_DIGEST_BYTES).hexdigest()
-    return f"{_OF_REGION}{region}.{access_key_id}."
+    return f"{_REGION_PREFIX}{region}.{access_key_id}."
 
 
 def check_home_topic(name: str) -> None:
@@ -71,9 +71,9 @@ def check_home_topic(name: str) -> None:
     Raises:
         ValidationException: the topic may belong to another region.
     """
-    if name.startswith(_OF_REGION):
+    if name.startswith(_REGION_PREFIX):
         raise ValidationException(
-            f"Invalid StreamArn: topics that begin with {_OF_REGION} are those of other regions"
+            f"Invalid StreamArn: topics that begin with {_REGION_PREFIX} are those of other regions"
         )
 
 
@@ -83,7 +83,7 @@ def check_topic(name: str) -> None:
     Raises:
         ValidationException: the name is invalid in Kafka or reserved.
     """
-    is_taken = name.startswith(_OF_KAFKA) or name.endswith(POSITIONS)
+    is_taken = name.startswith(_KAFKA_PREFIX) or name.endswith(POSITIONS)
     if _TOPIC.match(name) is None or name in (".", "..") or is_taken:
         raise ValidationException(f"Invalid StreamArn: {name} can't be the name of a Kafka topic")
 

@@ -19,7 +19,7 @@ from dynactor.model.tables import schema_rules, throughput_rules
 from dynactor.model.tables.global_index_rules import (
     GlobalIndexUpdate,
     NewGlobalIndex,
-    global_index_of,
+    new_global_index,
     with_other_throughput,
 )
 from dynactor.model.tables.schema_rules import INVALID
@@ -103,7 +103,7 @@ def _updated(
         throughput = throughput_rules.changed(
             index.throughput, update.throughput, now_epoch_seconds, decreases_per_day
         )
-        shown = throughput_rules.with_times_of(index.throughput, throughput, now_epoch_seconds)
+        shown = throughput_rules.with_pending_times(index.throughput, throughput, now_epoch_seconds)
         index = replace(
             _with_kept_warmth(index, billing_mode),
             throughput=shown,
@@ -147,7 +147,7 @@ def with_created(
         ValidationException: the index's definition is invalid.
     """
     known = {attribute.name: attribute for attribute in definition.attribute_definitions}
-    made = global_index_of(index, definition.next_index_id, definitions, definition.billing_mode)
+    made = new_global_index(index, definition.next_index_id, definitions, definition.billing_mode)
     _check_same_types(definition, made.definition.key_schema, known)
     created = replace(made, status="CREATING", backfilling=False)
     added = [attribute for attribute in definitions if attribute.name not in known]

@@ -38,7 +38,7 @@ class GlobalIndexUpdate(Struct, frozen=True):
     warm_throughput: dict[str, Any] | None = None
 
 
-def keys_of(
+def new_index_keys(
     indexes: Sequence[NewGlobalIndex] | None, definitions: Sequence[KeyAttribute]
 ) -> list[KeySchema]:
     """The keys of a new table's global indexes.
@@ -53,7 +53,7 @@ def keys_of(
     return [_key(index.key_schema, definitions) for index in indexes]
 
 
-def of_new_table(
+def new_table_indexes(
     indexes: Sequence[NewGlobalIndex],
     definitions: Sequence[KeyAttribute],
     billing_mode: BillingMode,
@@ -70,7 +70,7 @@ def of_new_table(
     made: list[GlobalIndex] = []
     for index_id, index in enumerate(indexes, start=len(local_indexes) + 1):
         made.append(
-            global_index_of(
+            new_global_index(
                 index, index_id, definitions, billing_mode, taken=taken, with_new_table=True
             )
         )
@@ -82,7 +82,7 @@ def of_new_table(
     return tuple(made)
 
 
-def global_index_of(
+def new_global_index(
     index: NewGlobalIndex,
     index_id: int,
     definitions: Sequence[KeyAttribute],
@@ -97,7 +97,7 @@ def global_index_of(
         ValidationException: the definition is invalid.
     """
     key = _key(index.key_schema, definitions)
-    projection = schema_rules.projection_of(index)
+    projection = schema_rules.index_projection(index)
     throughput_rules.check_of_index(
         billing_mode, index.name, index.throughput, with_new_table=with_new_table
     )
@@ -126,8 +126,8 @@ def _key(elements: Sequence[KeyElement], definitions: Sequence[KeyAttribute]) ->
             f"{INVALID}All HASH key attributes must precede RANGE key attributes in the KeySchema"
         )
     key = KeySchema(attributes[:partitions], attributes[partitions:])
-    for role, of_role in (("HASH", key.partition), ("RANGE", key.sort)):
-        if len(of_role) > GLOBAL_INDEX_KEY_ATTRIBUTES:
+    for role, role_attributes in (("HASH", key.partition), ("RANGE", key.sort)):
+        if len(role_attributes) > GLOBAL_INDEX_KEY_ATTRIBUTES:
             raise ValidationException(
                 f"{INVALID}The KeySchema exceeds the maximum allowed number of {role} key "
                 "attributes"

@@ -103,13 +103,13 @@ def _global_indexes(
     chosen = []
     for index in wanted:
         name = _match(index, {name: each.definition for name, each in kept.items()})
-        of_source = _as_new_global(source, kept[name], billing_mode)
+        restored_index = _as_new_global(source, kept[name], billing_mode)
         chosen.append(
             replace(
                 index,
-                throughput=index.throughput or of_source.throughput,
+                throughput=index.throughput or restored_index.throughput,
                 on_demand_throughput=(
-                    of_source.on_demand_throughput
+                    restored_index.on_demand_throughput
                     if index.on_demand_throughput is None
                     else index.on_demand_throughput
                 ),
@@ -125,11 +125,11 @@ def _match(wanted: NewIndex, originals: Mapping[str, IndexDefinition]) -> str:
         ValidationException: the source has no such index.
     """
     for name in sorted(originals, key=lambda name: name != wanted.name):
-        of_source = _as_new(originals[name])
+        restored_index = _as_new(originals[name])
         if (
-            wanted.key_schema == of_source.key_schema
-            and wanted.projection_type == of_source.projection_type
-            and set(wanted.non_key_attributes or ()) == set(of_source.non_key_attributes or ())
+            wanted.key_schema == restored_index.key_schema
+            and wanted.projection_type == restored_index.projection_type
+            and set(wanted.non_key_attributes or ()) == set(restored_index.non_key_attributes or ())
         ):
             return name
     raise ValidationException(

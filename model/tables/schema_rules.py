@@ -123,7 +123,7 @@ def local_indexes(
     made: dict[str, IndexDefinition] = {}
     for index_id, index in enumerate(indexes, start=TABLE_INDEX_ID + 1):
         key = _local_index_key(index, table, definitions)
-        projection = projection_of(index)
+        projection = index_projection(index)
         check_new_name(index.name, made)
         made[index.name] = IndexDefinition(index_id, index.name, key, projection)
     if len(indexes) > LOCAL_INDEXES:
@@ -160,7 +160,7 @@ def _local_index_key(
     return key
 
 
-def projection_of(index: NewIndex) -> Projection:
+def index_projection(index: NewIndex) -> Projection:
     """The requested projection of an index.
 
     Raises:

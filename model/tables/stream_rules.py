@@ -38,7 +38,7 @@ def check(change: StreamChange) -> None:
         )
 
 
-def of_new_table(change: StreamChange | None) -> StreamSettings | None:
+def new_table_stream(change: StreamChange | None) -> StreamSettings | None:
     """The stream of a new table.
 
     Raises:

@@ -131,7 +131,7 @@ def define(table: NewTable, region: str = REGION) -> TableDefinition:
     key_schema = schema_rules.table_key(table.key_schema, definitions)
     # DynamoDB reports definitions that no key uses before other faults of the indexes.
     local_keys = schema_rules.local_keys(table.local_indexes, key_schema, definitions)
-    global_keys = global_index_rules.keys_of(table.global_indexes, definitions)
+    global_keys = global_index_rules.new_index_keys(table.global_indexes, definitions)
     schema_rules.check_definitions_used(definitions, key_schema, [*local_keys, *global_keys])
     indexes = (
         ()
@@ -141,7 +141,7 @@ def define(table: NewTable, region: str = REGION) -> TableDefinition:
     global_indexes = (
         ()
         if table.global_indexes is None
-        else global_index_rules.of_new_table(
+        else global_index_rules.new_table_indexes(
             table.global_indexes, definitions, billing_mode, indexes
         )
     )
@@ -156,7 +156,7 @@ def define(table: NewTable, region: str = REGION) -> TableDefinition:
         key_schema=key_schema,
         local_indexes=indexes,
         global_indexes=global_indexes,
-        stream=stream_rules.of_new_table(table.stream),
+        stream=stream_rules.new_table_stream(table.stream),
         billing_mode=billing_mode,
         throughput=throughput,
         table_class=table.table_class,
@@ -414,7 +414,7 @@ def _with_capacity(
         definition = (
             replace(
                 definition,
-                throughput=throughput_rules.with_times_of(
+                throughput=throughput_rules.with_pending_times(
                     definition.throughput, throughput, now_epoch_seconds
                 ),
                 pending_throughput=throughput,

@@ -299,11 +299,11 @@ def on_demand_limits(
         ValidationException: the table is provisioned, or a maximum is invalid.
     """
     for name in wanted if billing_mode != "PAY_PER_REQUEST" else ():
-        of_table = "table BillingMode is PROVISIONED."
+        requirement = "table BillingMode is PROVISIONED."
         if not with_new_table:
-            of_table = "the table BillingMode is PROVISIONED"
+            requirement = "the table BillingMode is PROVISIONED"
         raise ValidationException(
-            f"{INVALID}{name} for OnDemandThroughput cannot be specified when {of_table}"
+            f"{INVALID}{name} for OnDemandThroughput cannot be specified when {requirement}"
         )
     for name, units in wanted.items():
         if units != NO_LIMIT and units < 1:
@@ -355,8 +355,8 @@ def _initial(billing_mode: BillingMode, name: str) -> str:
             "initial throughput for OnDemand. See: https://docs.aws.amazon.com/amazondynamodb/"
             "latest/developerguide/on-demand-capacity-mode.html#on-demand-capacity-mode-initial"
         )
-    of_units = "ReadCapacityUnits" if name.startswith("Read") else "WriteCapacityUnits"
-    return f"{of_units} of ProvisionedThroughput"
+    units_member = "ReadCapacityUnits" if name.startswith("Read") else "WriteCapacityUnits"
+    return f"{units_member} of ProvisionedThroughput"
 
 
 def at_least_warm(
@@ -381,7 +381,9 @@ def kept_warm(
     return {**(current or {}), **at_least_warm(billing_mode, throughput, current)}
 
 
-def with_times_of(current: Throughput, pending: Throughput, now_epoch_seconds: float) -> Throughput:
+def with_pending_times(
+    current: Throughput, pending: Throughput, now_epoch_seconds: float
+) -> Throughput:
     """The current units with the times of a change in progress, which answers show at once."""
     return Throughput(
         current.read_units,

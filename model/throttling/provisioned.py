@@ -87,8 +87,8 @@ class _Partition:
     def reserve_units(self) -> float:
         """The units that the stored balance of a partition in use excludes."""
         rate = self.bucket.units_per_second
-        of_sync = _SYNC_SECONDS * self.ceiling.units_per_second
-        return min(max(_RESERVE_SECONDS * rate, of_sync), _MOST_RESERVE_SECONDS * rate)
+        sync_units = _SYNC_SECONDS * self.ceiling.units_per_second
+        return min(max(_RESERVE_SECONDS * rate, sync_units), _MOST_RESERVE_SECONDS * rate)
 
     def unused_units(self, now_seconds: float) -> float:
         """The units that the partition can lend now: the unused units since the last call."""

@@ -113,12 +113,12 @@ def refusal(
     billing_mode: BillingMode,
     resource_arn: str,
     *,
-    of_index: bool,
+    is_index: bool,
 ) -> Refusal:
     """A refusal by one limit of one table or index."""
-    resource = "Index" if of_index else "Table"
+    resource = "Index" if is_index else "Table"
     reason = ThrottlingReason(f"{resource}{operation}{_REASONS[limit]}", resource_arn)
-    message = _message(limit, billing_mode, of_index=of_index)
+    message = _message(limit, billing_mode, is_index=is_index)
     return Refusal(limit, billing_mode, (reason,), message, _error_type(limit, billing_mode))
 
 
@@ -129,14 +129,14 @@ def both(first: Refusal, second: Refusal) -> Refusal:
     return structs.replace(first, reasons=first.reasons + second.reasons)
 
 
-def _message(limit: LimitType, billing_mode: BillingMode, *, of_index: bool) -> str:
+def _message(limit: LimitType, billing_mode: BillingMode, *, is_index: bool) -> str:
     if limit is LimitType.ACCOUNT:
         return _ACCOUNT
     if limit is LimitType.MAX_ON_DEMAND:
         return _MAX_ON_DEMAND
     if billing_mode == "PROVISIONED":
-        return _INDEX_PROVISIONED if of_index else _TABLE_PROVISIONED
-    return _INDEX_ON_DEMAND if of_index else _TABLE_ON_DEMAND
+        return _INDEX_PROVISIONED if is_index else _TABLE_PROVISIONED
+    return _INDEX_ON_DEMAND if is_index else _TABLE_ON_DEMAND
 
 
 def _error_type(limit: LimitType, billing_mode: BillingMode) -> type[Throttled]:

@@ -55,7 +55,7 @@ class ResourceThroughput(Struct, frozen=True):
         )
 
 
-def throughput_of(
+def resource_throughput(
     billing_mode: BillingMode, resource: TableDefinition | GlobalIndex
 ) -> ResourceThroughput:
     """The throughput of a table, or of an index of a table with this billing mode."""
@@ -123,9 +123,9 @@ class ResourceLimits:
         """The refusal by one of the limits; created once."""
         known = self._refusals.get((operation, limit))
         if known is None:
-            of_index = self.index_name is not None
+            is_index = self.index_name is not None
             mode = self.throughput.billing_mode
-            known = refusal(operation, limit, mode, self.arn, of_index=of_index)
+            known = refusal(operation, limit, mode, self.arn, is_index=is_index)
             self._refusals[operation, limit] = known
         return known
 

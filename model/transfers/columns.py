@@ -137,13 +137,15 @@ def _plain(type_name: str, content: Any) -> Any:
             return [msgspec.Raw(number.encode()) for number in content]
         case "M":
             return {
-                name: _plain(type_of, member)
+                name: _plain(value_type, member)
                 for name, value in content.items()
-                for type_of, member in value.items()
+                for value_type, member in value.items()
             }
         case "L":
             return [
-                _plain(type_of, element) for value in content for type_of, element in value.items()
+                _plain(value_type, element)
+                for value in content
+                for value_type, element in value.items()
             ]
         case _:
             return content

@@ -22,13 +22,13 @@ _MARKER: Final = "$ion_1_0 "
 def line_of(**members: Item | str) -> bytes:
     """One line of an export: a struct of items and of values that are Ion text already."""
     fields = (
-        f"{name}:{value if isinstance(value, str) else struct_of(value)}"
+        f"{name}:{value if isinstance(value, str) else item_struct(value)}"
         for name, value in members.items()
     )
     return f"{_MARKER}{{{','.join(fields)}}}\n".encode()
 
 
-def struct_of(item: Item) -> str:
+def item_struct(item: Item) -> str:
     """An item, or a map in an item."""
     return "{" + ",".join(f"{_symbol(name)}:{_value(each)}" for name, each in item.items()) + "}"
 
@@ -47,7 +47,7 @@ def _value(value: dict[str, Any]) -> str:
         case "NULL":
             return "null"
         case "M":
-            return struct_of(content)
+            return item_struct(content)
         case "L":
             return f"[{','.join(map(_value, content))}]"
         case "SS":

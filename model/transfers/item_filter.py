@@ -44,7 +44,7 @@ class ItemFilter(Struct, frozen=True):
                     )
         check_scalar_keys(table, self.nested)
 
-    def data_of(self, stored: StoredItem) -> bytes | None:
+    def exported_data(self, stored: StoredItem) -> bytes | None:
         """The JSON of an item's wanted attributes; None if the item is left out."""
         item = stored.item
         if self.key is not None and not self.key.root.evaluate(item):

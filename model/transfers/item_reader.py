@@ -31,7 +31,7 @@ class ItemReader:
         Such an index would accept any value otherwise.
         """
         self._schema = definition.key_schema
-        self._parts_of = fast_key.parts_of(definition.key_schema)
+        self._encode_parts = fast_key.encode_parts(definition.key_schema)
         self._definition = definition
         if fills_indexes:
             self._definition = structs.replace(
@@ -55,7 +55,7 @@ class ItemReader:
         """Check an item as ``read`` does; returns its size in bytes and its encoded key parts."""
         size_bytes = items.check(item)
         items.check_size(size_bytes)
-        parts = self._parts_of(item)
+        parts = self._encode_parts(item)
         if parts is None:
             check_item_key(self._schema, item)
             parts = keys.encoded_parts(self._schema, item)

@@ -61,7 +61,7 @@ class JsonDocument:
         """
         data, self._parts = b"".join(self._parts).removeprefix(BOM), []
         place = line = 0
-        for item in _items_of(data):
+        for item in _parsed_items(data):
             text = bytes(item)
             # The items are in the order of the document.
             found = data.index(text, place)
@@ -75,7 +75,7 @@ class _Dump(msgspec.Struct):
     Items: list[msgspec.Raw]
 
 
-def _items_of(data: bytes) -> list[msgspec.Raw]:
+def _parsed_items(data: bytes) -> list[msgspec.Raw]:
     try:
         if data.lstrip().startswith(b"["):
             return msgspec.json.decode(data, type=list[msgspec.Raw])

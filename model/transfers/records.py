@@ -164,7 +164,7 @@ class Csv:
     def __init__(self, types: CsvTypes, delimiter: str, header: Sequence[str] | None) -> None:
         self._types = types
         self._delimiter = delimiter
-        self._columns = None if header is None else self._columns_of(header)
+        self._columns = None if header is None else self._header_columns(header)
         self._rest = b""
         self._line = 0
         self._is_first = True
@@ -208,7 +208,7 @@ class Csv:
             if not cells:
                 continue
             if self._columns is None:
-                self._columns = self._columns_of(cells)
+                self._columns = self._header_columns(cells)
                 continue
             text = _text(lines, begin, reader.line_num)
             yield self._record(first_line + begin + 1, text, cells)
@@ -234,7 +234,7 @@ class Csv:
             return Fault(line, text, UNDECODABLE, str(error))
         return Record(line, text, item)
 
-    def _columns_of(self, header: Sequence[str]) -> Sequence[CsvColumn]:
+    def _header_columns(self, header: Sequence[str]) -> Sequence[CsvColumn]:
         try:
             return self._types.columns(header)
         except BadHeader as error:

@@ -32,7 +32,7 @@ class IndexChange(Struct, gc=False):
     _old_position: bytes | None = None
     _new_position: bytes | None = None
 
-    def position_of(self, entry: StoredItem, table_key: bytes) -> bytes:
+    def encode_position(self, entry: StoredItem, table_key: bytes) -> bytes:
         """The position of the old or the new entry in a global index: see ``entry_position``.
 
         Computed once, for the units of the write and for the rows that it changes.
@@ -106,11 +106,11 @@ def _index_change(
     old: StoredItem | None,
     new: StoredItem | None,
 ) -> IndexChange | None:
-    entry_of = entry if kind == "LocalSecondaryIndexes" else global_entry
+    make_entry = entry if kind == "LocalSecondaryIndexes" else global_entry
     old_item = None if old is None else old.item
     new_item = None if new is None else new.item
-    old_entry = None if old_item is None else entry_of(index, table_key, old_item)
-    new_entry = None if new_item is None else entry_of(index, table_key, new_item)
+    old_entry = None if old_item is None else make_entry(index, table_key, old_item)
+    new_entry = None if new_item is None else make_entry(index, table_key, new_item)
     if old_entry == new_entry:
         return None
     moves = False

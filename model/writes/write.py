@@ -197,7 +197,7 @@ def _change(
 ) -> Change:
     if not (table.local_indexes or table.global_indexes):
         return Change(old, new, (), attributes, write_receipt(old, new, ()), ())
-    of_local = local_changes(table, old, new)
-    of_global = global_changes(table, old, new)
-    receipt = write_receipt(old, new, of_local + of_global)
-    return Change(old, new, of_local, attributes, receipt, of_global)
+    local_index_changes = local_changes(table, old, new)
+    global_index_changes = global_changes(table, old, new)
+    receipt = write_receipt(old, new, local_index_changes + global_index_changes)
+    return Change(old, new, local_index_changes, attributes, receipt, global_index_changes)

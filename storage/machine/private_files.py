@@ -15,7 +15,7 @@ from typing import Final
 import structlog
 
 # The permissions of the group and of all others.
-_OF_OTHERS: Final = 0o077
+_OTHERS_MODE: Final = 0o077
 
 _log = structlog.get_logger(__name__)
 
@@ -26,7 +26,7 @@ def new_files_are_private() -> Iterator[int]:
 
     The engine makes files at any time and in threads of its own, so the umask is the process's.
     """
-    before = os.umask(_OF_OTHERS)
+    before = os.umask(_OTHERS_MODE)
     try:
         yield before
     finally:
@@ -43,10 +43,10 @@ def restrict(directory: Path) -> int:
     for folder, _, names in os.walk(directory):
         for path in (Path(folder), *(Path(folder, name) for name in names)):
             mode = path.lstat().st_mode
-            if S_ISLNK(mode) or not mode & _OF_OTHERS:
+            if S_ISLNK(mode) or not mode & _OTHERS_MODE:
                 continue
             try:
-                path.chmod(S_IMODE(mode) & ~_OF_OTHERS)
+                path.chmod(S_IMODE(mode) & ~_OTHERS_MODE)
             except PermissionError as error:
                 # The directory may be a mounted volume that belongs to another user.
                 refused = error

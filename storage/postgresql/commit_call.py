@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from dynactor.storage.postgresql.keys import HEADS, Range, ranges, stored, table_of
+from dynactor.storage.postgresql.keys import HEADS, Range, ranges, stored, table_number
 from dynactor.storage.store import Group
 
 _GUARDS, _HEADS, _INSERTS, _DELETES, _PUTS = (1, 8, 64, 512, 4096)
@@ -84,7 +84,7 @@ class CommitCall:
             else:
                 arrays.put(number, key, value, is_head=key in self._heads)
         for key in sorted(self._raises):
-            assert table_of(key) == HEADS
+            assert table_number(key) == HEADS
             arrays.raises.append((number, key))
         arrays.ranges += [(*part, False) for part in self.ranges]
         arrays.ranges += [(*part, True) for part in self.discards]
@@ -152,6 +152,6 @@ class Arrays:
         ]
 
     def _note(self, kind: int, key: bytes) -> int:
-        table = table_of(key)
+        table = table_number(key)
         self.mask |= kind << table
         return table

@@ -135,7 +135,7 @@ class Commits:
         pending = Pending(call)
         self._in_flight += 1
         self._tasks.start_soon(self._write_in, connection, pending)
-        return future_of(await _outcome(pending))
+        return completed(await _outcome(pending))
 
     def _decide(self, pending: Pending, attempt: _Attempt, error: StoreError | None) -> None:
         """Set the outcome of a call."""
@@ -331,7 +331,7 @@ async def _outcome(pending: Pending) -> StoreError | None:
     return pending.outcome.result()
 
 
-def future_of(error: StoreError | None) -> Future[None]:
+def completed(error: StoreError | None) -> Future[None]:
     """The future of a commit with this outcome.
 
     Raises:

@@ -20,7 +20,7 @@ _BEHIND_DIGESTS: Final = b"\xff" * (_DIGEST_BYTES + 1)
 
 HEADS, ROWS, LOG = range(3)
 # The table of each first byte of a key.
-_TABLE_OF: Final = [
+_TABLE_NUMBERS: Final = [
     HEADS if first in key_layout.HEAD_KINDS else LOG if first in key_layout.CHANGE_KINDS else ROWS
     for first in range(256)
 ]
@@ -47,9 +47,9 @@ class Range(NamedTuple):
     high_tail: bytes | None = None
 
 
-def table_of(key: bytes) -> int:
+def table_number(key: bytes) -> int:
     """The table that a key is in."""
-    return _TABLE_OF[key[0]]
+    return _TABLE_NUMBERS[key[0]]
 
 
 def stored(key: bytes) -> StoredKey:
@@ -63,7 +63,7 @@ def by_tables(keys: Iterable[bytes]) -> dict[int, list[bytes]]:
     """The keys as they are stored, by table, in the order of the tables."""
     found: dict[int, list[bytes]] = {}
     for key in keys:
-        found.setdefault(table_of(key), []).append(stored(key).key)
+        found.setdefault(table_number(key), []).append(stored(key).key)
     return dict(sorted(found.items()))
 
 
@@ -80,10 +80,10 @@ def behind_cluster(prefix: bytes) -> bytes:
 def ranges(start: bytes, end: bytes) -> Iterator[Range]:
     """The parts of a range in the order of the keys."""
     while start < end:
-        table = _TABLE_OF[start[0]] if start else _TABLE_OF[0]
+        table = _TABLE_NUMBERS[start[0]] if start else _TABLE_NUMBERS[0]
         behind = start[0] + 1 if start else 1
         last = end[0] if len(end) > 1 else end[0] - 1
-        while behind <= last and _TABLE_OF[behind] == table:
+        while behind <= last and _TABLE_NUMBERS[behind] == table:
             behind += 1
         part_end = end if behind > last else bytes([behind])
         yield _range(table, start, part_end)

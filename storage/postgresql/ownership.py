@@ -138,13 +138,13 @@ async def take_share(address: Address, connection: Any) -> tuple[Ownership, int]
 
     The connection holds the share's lock from now on, and must stay open.
     """
-    of_any = Statements(address.schema)
+    schema_statements = Statements(address.schema)
     while True:
-        for (slot,) in await connection.fetch(of_any.share_slots):
+        for (slot,) in await connection.fetch(schema_statements.share_slots):
             statements = Statements(address.schema, 0, slot)
             if await connection.fetchval(statements.try_lock):
                 return await _take_over(address, statements, connection), slot
-        await connection.execute(of_any.add_share)
+        await connection.execute(schema_statements.add_share)
 
 
 async def _take_over(address: Address, statements: Statements, connection: Any) -> Ownership:

@@ -88,11 +88,11 @@ class PageReader:
             *(part.low, part.high, limit, bounds.bytes_left),
             *by_table.values(),
         )
-        values = {key: value for key, value, _, of_page in found if not of_page}
-        of_page = [(key, value, tail) for key, value, tail, of_page in found if of_page]
+        values = {key: value for key, value, _, page_rows in found if not page_rows}
+        page_rows = [(key, value, tail) for key, value, tail, page_rows in found if page_rows]
         # PostgreSQL does not promise the order of a union.
-        of_page.sort()
-        return values, self._in_one_statement(of_page, limit, bounds)
+        page_rows.sort()
+        return values, self._in_one_statement(page_rows, limit, bounds)
 
     async def first_rows(
         self, connection: Any, of: Sequence[tuple[bytes, bytes]], *, max_rows: int, reverse: bool

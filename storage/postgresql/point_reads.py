@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from anyio.abc import TaskGroup
 
 from dynactor.storage.postgresql.connections import Connections
-from dynactor.storage.postgresql.keys import stored, table_of
+from dynactor.storage.postgresql.keys import stored, table_number
 from dynactor.storage.postgresql.sql import Statements
 from dynactor.storage.store import StoreError
 
@@ -85,7 +85,7 @@ class PointReads:
     async def _fetch(self, keys: set[bytes]) -> dict[bytes, bytes]:
         by_table: dict[int, dict[bytes, bytes]] = {}
         for key in keys:
-            by_table.setdefault(table_of(key), {})[stored(key).key] = key
+            by_table.setdefault(table_number(key), {})[stored(key).key] = key
         tables = tuple(sorted(by_table))
         query = self._statements.load(tables)
         arguments = [list(by_table[table]) for table in tables]

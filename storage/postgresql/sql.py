@@ -258,14 +258,16 @@ class Statements:
             "ORDER BY key FOR UPDATE"
         )
 
-    def load_with_page(self, tables: tuple[int, ...], of_page: int) -> str:
+    def load_with_page(self, tables: tuple[int, ...], page_table: int) -> str:
         """The rows of some keys, and a page of a table; the arguments of the page come first."""
         loads = (
             f"SELECT key, value, tail, false FROM {self.tables[table]} "
             f"WHERE key = ANY(${at}::bytea[])"
             for at, table in enumerate(tables, 5)
         )
-        page = f"SELECT key, value, tail, true FROM ({self.page(of_page, reverse=False)}) AS read"
+        page = (
+            f"SELECT key, value, tail, true FROM ({self.page(page_table, reverse=False)}) AS read"
+        )
         return " UNION ALL ".join((*loads, page))
 
     def page(self, table: int, *, reverse: bool) -> str:

@@ -19,7 +19,7 @@ from dynactor.model.kept_failure import KeptFailure
 from dynactor.model.latency_histogram import LatencyHistogram
 from dynactor.storage.postgresql.address import Address, parse_address
 from dynactor.storage.postgresql.commit_call import CommitCall
-from dynactor.storage.postgresql.commits import Commits, future_of
+from dynactor.storage.postgresql.commits import Commits, completed
 from dynactor.storage.postgresql.connections import (
     Connections,
     close_connection,
@@ -316,7 +316,7 @@ class _PostgresqlStore:
         error = await self._commits.commit(call) if groups else None
         if call.discards:
             self.discards.begin()
-        return future_of(error)
+        return completed(error)
 
     async def reclaim(self, start: bytes, end: bytes) -> None:  # noqa: ARG002 - of the port
         # Autovacuum frees the space of deleted rows.

@@ -112,8 +112,8 @@ class _Counts:
             raise Damaged(f"The row {row.key!r} has an unknown form: {error}") from error
 
     def _decode(self, row: Row) -> None:
-        namespace, key = key_layout.namespace_of(row.key)
-        kind = key_layout.kind_of(key)
+        namespace, key = key_layout.split_namespace(row.key)
+        kind = key_layout.row_kind(key)
         if kind == "table":
             definition = catalog.decode_record(row.value).definition
             self._names[namespace, definition.table_id] = definition.name

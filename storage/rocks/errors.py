@@ -17,7 +17,7 @@ _REPEATED: Final = "Writer has previous error"
 # The engine adds this to any error from opening the files in the manifest.
 _MANIFEST_HINT: Final = re.compile(r"\s*The file \S*MANIFEST-[0-9]+ may be corrupted\.")
 # A message with one of these is about a damaged table file rather than the manifest.
-_OF_TABLE_FILES: Final = (".sst", "properties")
+_TABLE_FILE_MARKS: Final = (".sst", "properties")
 _UNREADABLE: Final = re.compile(r"(?:While pread|Corruption: block).*\.sst", re.DOTALL)
 _WHITE: Final = re.compile(r"\s+")
 
@@ -34,7 +34,7 @@ def translate(error: Exception) -> StoreError:
 
 def _one_line(text: str) -> str:
     """The engine's message in one line, without its hint at the manifest if that is intact."""
-    if any(each in text for each in _OF_TABLE_FILES):
+    if any(each in text for each in _TABLE_FILE_MARKS):
         text = _MANIFEST_HINT.sub("", text)
     return _WHITE.sub(" ", text).strip().removesuffix(".")
 

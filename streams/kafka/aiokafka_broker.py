@@ -416,7 +416,7 @@ async def _within(seconds: float, work: Coroutine[Any, Any, None]) -> None:
     """
     closing = asyncio.gather(work, return_exceptions=True)
     # The result of work that continues in the background does not matter.
-    closing.add_done_callback(_outcome_of)
+    closing.add_done_callback(_closing_error)
     try:
         with anyio.CancelScope(shield=True):
             await asyncio.wait([closing], timeout=seconds)
@@ -424,14 +424,14 @@ async def _within(seconds: float, work: Coroutine[Any, Any, None]) -> None:
             await asyncio.wait([closing], timeout=seconds)
     finally:
         closing.cancel()
-    error = _outcome_of(closing) if closing.done() else TimeoutError()
+    error = _closing_error(closing) if closing.done() else TimeoutError()
     if isinstance(error, TimeoutError | KafkaError | OSError | asyncio.CancelledError):
         _log.debug("client_close_failed", error=_text_of(error))
     elif error is not None:
         raise error
 
 
-def _outcome_of(closed: asyncio.Future[tuple[BaseException | None]]) -> BaseException | None:
+def _closing_error(closed: asyncio.Future[tuple[BaseException | None]]) -> BaseException | None:
     """The exception that closing raised; None without one."""
     if closed.cancelled():
         return asyncio.CancelledError()

@@ -49,7 +49,7 @@ class KafkaEvent(NamedTuple):
     author: str = ""
 
 
-def of_change(record: ChangeRecord) -> KafkaEvent:
+def change_event(record: ChangeRecord) -> KafkaEvent:
     """A change, with the event id that DynamoDB Streams gives it."""
     return KafkaEvent(
         stream_record.event_name(record),
@@ -65,15 +65,15 @@ def of_change(record: ChangeRecord) -> KafkaEvent:
     )
 
 
-def of_snapshot(item: StoredItem, key_schema: KeySchema, taken_us: int) -> KafkaEvent:
+def snapshot_event(item: StoredItem, key_schema: KeySchema, taken_us: int) -> KafkaEvent:
     """An item in its present state, with the sequence number of the change that made it."""
     number = sequence_number.unpack(item.version).wire()
-    keys = items.encode(key_schema.key_of(item.item))
+    keys = items.encode(key_schema.extract_key(item.item))
     event_id = _digest(f"snapshot {number} {taken_us} {keys.hex()}")
     return KafkaEvent("INSERT", event_id, "snapshot", number, taken_us, keys, None, item)
 
 
-def of_gap(table_name: str, time_us: int) -> KafkaEvent:
+def gap_event(table_name: str, time_us: int) -> KafkaEvent:
     """A gap: changes of the table are missing."""
     event_id = _digest(f"gap {table_name} {time_us}")
     return KafkaEvent("GAP", event_id, "gap", "", time_us, _NO_KEYS, None, None)

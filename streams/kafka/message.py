@@ -100,7 +100,7 @@ def change_messages(
     record: ChangeRecord, source: KafkaSource, form: KafkaForm
 ) -> list[KafkaMessage]:
     """The Kafka records of a change: one record, and a tombstone after a REMOVE."""
-    event = consumer_event.of_change(record)
+    event = consumer_event.change_event(record)
     writer = _writer(source, form)
     message = writer.message(event)
     if event.new is None and form.has_tombstones:
@@ -117,7 +117,7 @@ def snapshot_message(
     has a higher one.
     """
     return _writer(source, form).message(
-        consumer_event.of_snapshot(item, source.key_schema, taken_us)
+        consumer_event.snapshot_event(item, source.key_schema, taken_us)
     )
 
 
@@ -126,7 +126,7 @@ def gap_message(source: KafkaSource, form: KafkaForm, *, time_us: int) -> KafkaM
 
     The caller sends it to every Kafka partition of the topic, and then a snapshot of all items.
     """
-    return _writer(source, form).message(consumer_event.of_gap(source.table_name, time_us))
+    return _writer(source, form).message(consumer_event.gap_event(source.table_name, time_us))
 
 
 def without_images(message: KafkaMessage, source: KafkaSource, form: KafkaForm) -> KafkaMessage:

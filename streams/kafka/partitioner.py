@@ -18,7 +18,7 @@ _POSITIVE: Final = 0x7FFF_FFFF
 _WORD_BYTES: Final = 4
 
 
-def partition_of(key: bytes, partition_count: int) -> int:
+def kafka_partition(key: bytes, partition_count: int) -> int:
     """The number of the key's partition, from 0, for this number of partitions."""
     return (murmur2(key) & _POSITIVE) % partition_count
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from dynactor.streams.kafka.partitioner import partition_of
+from dynactor.streams.kafka.partitioner import kafka_partition
 from tests.support.kafka.java_references import java_partitions, partitions_of_java_producer
 from tests.support.kafka.kafka_broker import BrokerAddress
 from tests.support.kafka.kafka_topics import created_topic
@@ -27,12 +27,12 @@ KEYS = [
 
 @pytest.mark.parametrize("partition_count", [6, 2**31 - 1])
 def test_each_key_has_the_partition_of_javas_partitioner(partition_count: int):
-    ours = [partition_of(key, partition_count) for key in KEYS]
+    ours = [kafka_partition(key, partition_count) for key in KEYS]
     assert ours == java_partitions(KEYS, partition_count)
 
 
 async def test_each_key_is_in_the_partition_that_a_java_producer_chose(kafka_broker: BrokerAddress):
     topic = await created_topic(kafka_broker, partition_count=12)
-    ours = [partition_of(key, 12) for key in KEYS]
+    ours = [kafka_partition(key, 12) for key in KEYS]
     assert set(ours) == set(range(12))
     assert ours == partitions_of_java_producer(kafka_broker, topic, KEYS)

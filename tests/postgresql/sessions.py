@@ -11,7 +11,7 @@ from typing import Any
 from dynactor.storage.postgresql.address import parse_address
 from dynactor.storage.postgresql.commit_call import Arrays, CommitCall
 from dynactor.storage.postgresql.connections import connect
-from dynactor.storage.postgresql.keys import stored, table_of
+from dynactor.storage.postgresql.keys import stored, table_number
 from dynactor.storage.postgresql.schema import open_schema
 from dynactor.storage.postgresql.sql import Statements
 from dynactor.storage.store import Group
@@ -73,7 +73,7 @@ class Session:
         """The values under these keys."""
         found = {}
         for key in keys:
-            query = self._statements.load((table_of(key),))
+            query = self._statements.load((table_number(key),))
             found |= dict(await self.connection.fetch(query, [stored(key).key]))
         return [found.get(stored(key).key) for key in keys]
 

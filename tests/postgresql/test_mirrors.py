@@ -283,7 +283,7 @@ async def running_sites(places: Sequence[Sequence[str]]) -> AsyncIterator[list[S
             site.close()
 
 
-def place_of(store: str, postgresql: Postgresql, directory: Path) -> list[str]:
+def place_at(store: str, postgresql: Postgresql, directory: Path) -> list[str]:
     """The options of a new server on a store."""
     if store == "postgresql":
         return ["--store", postgresql.url()]
@@ -298,7 +298,7 @@ async def test_a_mirror_is_exact_through_kills_and_on_the_way_back(
 ) -> None:
     size = FEW if rounds is None else MANY
     with running_postgresql() as postgresql:
-        places = [place_of(store, postgresql, tmp_path) for store in (source_store, copy_store)]
+        places = [place_at(store, postgresql, tmp_path) for store in (source_store, copy_store)]
         async with running_sites(places) as (source, copy):
             load = Load(source, size.items)
             await asyncio.to_thread(load.fill)

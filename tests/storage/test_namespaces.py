@@ -104,8 +104,11 @@ async def test_the_namespaces_with_a_catalog_are_found(filled: list[Store]) -> N
 
 def test_a_key_contains_its_namespace() -> None:
     prefixes = key_layout.namespace_prefixes("us-east-1/key")
-    assert key_layout.namespace_of(prefixes[3] + b"\x00rest") == ("us-east-1/key", b"\x03\x00rest")
-    assert key_layout.namespace_of(b"\x03rest") == ("", b"\x03rest")
+    assert key_layout.split_namespace(prefixes[3] + b"\x00rest") == (
+        "us-east-1/key",
+        b"\x03\x00rest",
+    )
+    assert key_layout.split_namespace(b"\x03rest") == ("", b"\x03rest")
 
 
 @pytest.mark.parametrize("separation", ["shared", "region", "access key"])

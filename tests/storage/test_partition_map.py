@@ -35,24 +35,24 @@ def test_the_parts_of_a_range_cover_the_range_once_and_in_order(
 
 @given(maps(), positions)
 def test_a_position_is_in_the_range_of_its_owner(partition_map, position):
-    place = partition_map.place_of(position)
+    place = partition_map.place_at(position)
     pieces = list(partition_map.pieces(WHOLE))
     assert within(pieces[place], position)
 
 
 @given(maps(), positions, positions)
 def test_a_split_gives_a_partitions_range_to_its_children_and_no_other(partition_map, at, position):
-    parent = partition_map.number_of(at)
-    start, end = partition_map.range_of(parent)
+    parent = partition_map.number_at(at)
+    start, end = partition_map.partition_range(parent)
     if at == start:
         return
     divided = PartitionMap(divide(partition_map.ranges, parent, at, (98, 99)))
-    owner = divided.number_of(position)
-    if partition_map.number_of(position) == parent:
+    owner = divided.number_at(position)
+    if partition_map.number_at(position) == parent:
         assert owner == (98 if position < at else 99)
     else:
-        assert owner == partition_map.number_of(position)
-    assert (divided.range_of(98), divided.range_of(99)) == ((start, at), (at, end))
+        assert owner == partition_map.number_at(position)
+    assert (divided.partition_range(98), divided.partition_range(99)) == ((start, at), (at, end))
     assert parent not in divided
     assert sorted(divided.numbers) == sorted({*partition_map.numbers, 98, 99} - {parent})
 

@@ -61,4 +61,4 @@ class ExpiryTimes(RowSink[int]):
     def committed(self, rows: Sequence[bytes]) -> None:
         """Notify the sweeper, which may be sleeping until a later time."""
         if self._noticed is not None:
-            self._noticed([Listed(*key_layout.expiry_of(row)) for row in rows])
+            self._noticed([Listed(*key_layout.time_and_position(row)) for row in rows])

@@ -59,10 +59,10 @@ class SweptRange(Struct, frozen=True):
     @property
     def slices(self) -> range:
         """The slices of the hash space that contain positions of the range."""
-        first = key_layout.slice_of(self.start) if self.start else 0
+        first = key_layout.hash_slice(self.start) if self.start else 0
         if self.end is None:
             return range(first, key_layout.EXPIRY_SLICES)
-        last = key_layout.slice_of(self.end)
+        last = key_layout.hash_slice(self.end)
         ends_with_slice = not self.end.rstrip(b"\x00")[1:] and not self.end[0] & 0x0F
         return range(first, last if ends_with_slice else last + 1)
 
@@ -215,7 +215,7 @@ class Sweeper:
             ):
                 if self._late:
                     yield self._take_late()
-                times_and_positions = [key_layout.expiry_of(row.key) for row in rows]
+                times_and_positions = [key_layout.time_and_position(row.key) for row in rows]
                 positions = tuple(
                     position for _, position in times_and_positions if position in self._swept
                 )
@@ -288,7 +288,7 @@ class Sweeper:
         for slice_number in self._swept.slices:
             start, end = key_layout.expiry_span(self._swept.table_id, slice_number, from_us)
             for row in await self._page(start, end, 1):
-                earliest_us = min(earliest_us, key_layout.expiry_of(row.key)[0])
+                earliest_us = min(earliest_us, key_layout.time_and_position(row.key)[0])
         return earliest_us
 
     async def _sleep(self) -> None:

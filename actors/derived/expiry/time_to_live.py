@@ -63,7 +63,7 @@ class TimeToLiveActors:
         self._expirers = LogFollowers(
             "expirer",
             key_layout.expiry_subscriber(self._table_id),
-            self._times_of,
+            self._feed_times,
             environment.supervisor,
         )
         self._sweepers: dict[int, Sweeper] = {}
@@ -90,7 +90,7 @@ class TimeToLiveActors:
         key_schema = self._table.definition.key_schema
         return ExpiryTimes(self._table_id, key_schema, self._attribute_name, noticed)
 
-    def _times_of(self, feed: ChangeFeed) -> ExpiryTimes:
+    def _feed_times(self, feed: ChangeFeed) -> ExpiryTimes:
         return self._times(partial(self._notice, feed.partition_number))
 
     def follow(self, feeds: Sequence[ChangeFeed]) -> None:
@@ -104,7 +104,7 @@ class TimeToLiveActors:
     def _sweep(self, partition_numbers: Sequence[int]) -> None:
         partitions = PartitionMap(self._table.record.partitions)
         for number in partition_numbers:
-            swept = partitions.range_of(number)
+            swept = partitions.partition_range(number)
             sweeper = Sweeper(
                 SweptRange(self._table_id, swept.start, swept.end),
                 self._expirers[number],

@@ -15,7 +15,7 @@ from dynactor.streams.kafka.message import (
     snapshot_message,
     without_images,
 )
-from dynactor.streams.kafka.partitioner import partition_of
+from dynactor.streams.kafka.partitioner import kafka_partition
 
 
 class KafkaSink(RoundSink[KafkaMessage]):
@@ -58,14 +58,14 @@ class KafkaSink(RoundSink[KafkaMessage]):
         return without_images(message, self._source, self._form)
 
     def _add(self, current: Round[KafkaMessage], messages: list[KafkaMessage]) -> None:
-        number = self.partition_of(messages[0])
+        number = self.kafka_partition(messages[0])
         current.messages[number] += messages
         for message in messages:
             current.size_bytes += len(message.key) + len(message.value or b"")
 
-    def partition_of(self, message: KafkaMessage) -> int:
+    def kafka_partition(self, message: KafkaMessage) -> int:
         """The number of the topic's partition for a message."""
-        return partition_of(message.key, self.partition_count)
+        return kafka_partition(message.key, self.partition_count)
 
 
 def relay_contract(settings: RelaySettings) -> Contract:

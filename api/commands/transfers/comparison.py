@@ -85,8 +85,8 @@ async def compare_again(
 async def _compare_chunk(
     source: TableReader, copy: TableReader, items: list[Item], result: Comparison
 ) -> None:
-    left = {canonical(source.key_of(item)): item for item in items}
-    right = await copy.items([source.key_of(item) for item in items])
+    left = {canonical(source.extract_key(item)): item for item in items}
+    right = await copy.items([source.extract_key(item) for item in items])
     left_sum, right_sum = _checksum(left.values()), _checksum(right.values())
     result.source_items += len(left)
     result.source_sum = _added(result.source_sum, left_sum)
@@ -101,11 +101,13 @@ def _differences(
     found = []
     for key, item in left.items():
         if key not in right:
-            found.append(Difference("missing", reader.key_of(item)))
+            found.append(Difference("missing", reader.extract_key(item)))
         elif canonical(item) != canonical(right[key]):
-            found.append(Difference("different", reader.key_of(item)))
+            found.append(Difference("different", reader.extract_key(item)))
     return found + [
-        Difference("surplus", reader.key_of(item)) for key, item in right.items() if key not in left
+        Difference("surplus", reader.extract_key(item))
+        for key, item in right.items()
+        if key not in left
     ]
 
 

@@ -168,7 +168,7 @@ class Mirror:
             item = write["PutRequest"]["Item"] if "PutRequest" in write else {}
             raise TransferFailed(
                 f"The copy refuses an item: {refused.error}; its key is "
-                f"{self._copy.key_of(item) if item else write['DeleteRequest']['Key']}"
+                f"{self._copy.extract_key(item) if item else write['DeleteRequest']['Key']}"
             )
 
     # -- changes ------------------------------------------------------------------------------

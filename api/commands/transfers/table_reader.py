@@ -48,7 +48,7 @@ class TableReader:
         self._key_names = tuple(key_names)
         self._pause = pause
 
-    def key_of(self, item: Item) -> Item:
+    def extract_key(self, item: Item) -> Item:
         """The key of an item."""
         return {name: item[name] for name in self._key_names}
 
@@ -99,7 +99,7 @@ class TableReader:
                 request = {"RequestItems": {self._table_name: part}}
                 answer = await self._endpoint.call("BatchGetItem", request)
                 items = answer["Responses"].get(self._table_name, [])
-                found |= {canonical(self.key_of(item)): item for item in items}
+                found |= {canonical(self.extract_key(item)): item for item in items}
                 part = answer.get("UnprocessedKeys", {}).get(self._table_name, {})
                 if part and not items:
                     await self._pause(back_off.pause_seconds())

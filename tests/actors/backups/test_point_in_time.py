@@ -183,10 +183,10 @@ async def test_changes_outside_of_the_window_are_deleted() -> None:
     clock = SetClock()
     async with memory_store() as store, running_database(store, clock) as database:
         table = await recoverable_table(database, days=2)
-        first = table.number_of(_position(table))
+        first = table.number_at(_position(table))
         for number in range(5):
             await table.write(put(thread("f", f"s{number}")))
-            await halve(database, table, table.number_of(_position(table)))
+            await halve(database, table, table.number_at(_position(table)))
             clock.step(_DAY / 2)
             await trim(database)
         times = await record_times(store, table)

@@ -137,7 +137,7 @@ async def test_a_backup_after_a_crash_has_the_items_of_its_own_moment() -> None:
         async with running_database(WithoutCursors(inner)) as database:
             table = database.table("Thread")
             for item in (await items_of(table)).values():
-                await table.write(Delete(table.definition.key_schema.key_of(item)))
+                await table.write(Delete(table.definition.key_schema.extract_key(item)))
             await table.write(put(thread("EC2", "new")))
         stray = key_layout.row_prefix(asked.rows_id) + b"\xff" * 8
         await (await inner.commit([Group(b"\xfe", None, b"1", [(stray, b"of an earlier copy")])]))

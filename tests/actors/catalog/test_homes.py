@@ -41,7 +41,7 @@ async def split_first(database: Database, name: str = "Thread") -> None:
     """Split the first partition of a table."""
     ranges = PartitionMap(database.table(name).record.partitions)
     number = ranges.numbers[0]
-    point = middle(ranges.range_of(number))
+    point = middle(ranges.partition_range(number))
     assert point is not None
     await database.split_partition(name, number, point.at)
 

@@ -330,5 +330,5 @@ def forums_of(table: Table) -> dict[int, str]:
     found: dict[int, str] = {}
     for number in range(40):
         item = thread(f"forum {number}", "a")
-        found[table.number_of(keys.encode(table.definition.key_schema, item))] = f"forum {number}"
+        found[table.number_at(keys.encode(table.definition.key_schema, item))] = f"forum {number}"
     return found

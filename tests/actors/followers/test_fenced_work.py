@@ -238,7 +238,7 @@ def by_partition(table: Table) -> list[Item]:
     for number in range(60):
         item = thread(f"forum {number}", "a")
         ((_, action),) = actions((table, put(item)))
-        found.setdefault(table.number_of(action.position), item)
+        found.setdefault(table.number_at(action.position), item)
     return list(found.values())
 
 
@@ -265,7 +265,7 @@ async def test_a_fenced_transaction_fails_without_the_others_of_its_round() -> N
         ]
         await asyncio.gather(*(transact(it.database, *writes) for writes in both))
         ((_, action),) = actions(both[0][0])
-        head = key_layout.partition_head(table.number_of(action.position))
+        head = key_layout.partition_head(table.number_at(action.position))
         await it.store.take_over(lambda key: key == head)
         refused, done = await asyncio.gather(
             *(transact(it.database, *writes) for writes in both), return_exceptions=True

@@ -88,7 +88,7 @@ def mirror(sender: MirrorSender) -> dict[bytes, object]:
         if not key and image is None:
             latest.clear()
             continue
-        item_key = key or items.encode(key_schema.key_of(items.decode(image or b"")))
+        item_key = key or items.encode(key_schema.extract_key(items.decode(image or b"")))
         if version > latest.get(item_key, (0, None))[0]:
             latest[item_key] = version, image
     return {key: items.decode(image) for key, (_, image) in latest.items() if image is not None}

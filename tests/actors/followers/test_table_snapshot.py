@@ -79,11 +79,11 @@ async def test_its_pages_leave_out_what_changed_since_its_positions() -> None:
         await table.write(put(thread("EC2", "e")))
         await table.write(Delete(thread("EC2", "d")))
         # A later split gives its children numbers that the snapshot does not know.
-        await halve(database, table, table.number_of(position_of(table, "f")))
+        await halve(database, table, table.number_at(encode_position(table, "f")))
         await table.write(put(thread("EC2", "f")))
         found = [item.item["subject"]["S"] async for page in snapshot.pages() for item in page]
         assert found == ["a", "b"]
 
 
-def position_of(table: Table, subject: str) -> bytes:
+def encode_position(table: Table, subject: str) -> bytes:
     return keys.encode(table.definition.key_schema, thread("EC2", subject))

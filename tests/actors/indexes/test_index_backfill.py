@@ -161,7 +161,7 @@ class _Writer:
         self.asked: list[int] = []
         self._turns = turns
 
-    def number_of(self, position: bytes) -> int:  # noqa: ARG002 - all are in one partition
+    def number_at(self, position: bytes) -> int:  # noqa: ARG002 - all are in one partition
         return 1
 
     def ask(self, number: int, message: ApplyChanges | Backfill) -> asyncio.Future[None]:  # noqa: ARG002

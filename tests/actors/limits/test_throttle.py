@@ -187,7 +187,7 @@ async def test_writes_are_sampled_by_their_keys_in_the_partitions_of_indexes():
         assert all(sampled.values())
         for number, positions in sampled.items():
             assert positions < {keys.encode(schema, item) for item in items}
-            assert {ranges.number_of(position) for position in positions} == {number}
+            assert {ranges.number_at(position) for position in positions} == {number}
 
 
 async def test_a_read_of_an_index_deleted_meanwhile_takes_no_units():
@@ -472,7 +472,7 @@ async def test_a_read_of_several_partitions_takes_units_of_each_that_it_reads():
 
         assert page.last is not None
         after = keys.encode(table.definition.key_schema, page.last)
-        assert table.number_of(after) == first
+        assert table.number_at(after) == first
         readings = table.throttle._limits.table.reads.readings(table.throttle._since)
         assert {number: each.taken_units for number, each in readings.items()} == {
             first: 1,

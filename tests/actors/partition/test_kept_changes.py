@@ -6,7 +6,7 @@ import random
 from msgspec import structs
 
 from dynactor.actors.feeds.change_feed import ChangeFeed, RecentChanges
-from dynactor.actors.indexes.index_changes import changes_of
+from dynactor.actors.indexes.index_changes import index_entry_changes
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.index import IndexDefinition, Projection
 from dynactor.model.definitions.table import GlobalIndex, TableDefinition
@@ -62,8 +62,8 @@ async def test_an_index_gets_the_same_changes_from_memory_as_from_the_log():
             logged = change_record.decode(record.sequence_number, change_record.encode(record))
             assert not logged.entry_changes
             for index in INDEXES:
-                found = changes_of(record, index, table.definition.key_schema)
-                assert found == changes_of(logged, index, table.definition.key_schema)
+                found = index_entry_changes(record, index, table.definition.key_schema)
+                assert found == index_entry_changes(logged, index, table.definition.key_schema)
                 moved += len(found) == 2
         assert moved > 100
 

@@ -440,7 +440,7 @@ async def test_a_split_position_is_within_the_partition_whose_load_was_measured(
         ranges = PartitionMap(table.record.partitions)
         for number in ranges.numbers:
             for position in table.throttle.write_positions.positions(number):
-                assert ranges.number_of(position) == number
+                assert ranges.number_at(position) == number
 
 
 async def test_keys_written_in_turn_are_divided_evenly_by_a_split():

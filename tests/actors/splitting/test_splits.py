@@ -332,7 +332,7 @@ async def test_writes_during_the_sync_of_a_split_are_executed_in_order_by_the_ch
             await asyncio.gather(*writes)
             (item,) = map(json.decode, await scanned(table))
             assert item["posts"] == {"N": "3"}
-            child = table.number_of(keys.encode(table.definition.key_schema, item))
+            child = table.number_at(keys.encode(table.definition.key_schema, item))
             (stream,) = database.streams.all()
             (shard,) = (each for each in stream.shards if each.partition_number == child)
             records = await database.streams.read(shard, 0, max_records=9, max_bytes=1 << 20)

@@ -94,7 +94,7 @@ async def test_a_page_goes_on_behind_its_start_key():
             found += page.items
             if page.last is None:
                 break
-            position = table.position_of(page.last)
+            position = table.encode_position(page.last)
             request = structs.replace(request, after=position)
         assert found == whole.items
 

@@ -81,7 +81,7 @@ def _by_partition(table: Table) -> list[list[str]]:
     found: dict[int, list[str]] = {}
     for number in range(40):
         ((_, action),) = actions((table, adding(f"forum {number}")[0]))
-        found.setdefault(table.number_of(action.position), []).append(f"forum {number}")
+        found.setdefault(table.number_at(action.position), []).append(f"forum {number}")
     return list(found.values())
 
 

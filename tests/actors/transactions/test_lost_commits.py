@@ -80,7 +80,7 @@ async def test_a_transaction_prepared_on_a_lost_item_is_not_joined() -> None:
             # The partition detects the lost commit when it commits this write.
             await table.write(put(thread("EC2", "a", posts=1)))
 
-            number = table.number_of(action.position)
+            number = table.number_at(action.position)
             joined = await table.join(number, Join(b"round", (b"held",)))
             if joined is not None:
                 # If the transaction was joined, notify the partition of an outcome, because it

@@ -66,7 +66,7 @@ def forums(table: Table) -> list[list[str]]:
     found: dict[int, list[str]] = {}
     for number in range(60):
         ((_, action),) = actions((table, put(thread(f"forum {number}", "a"))))
-        found.setdefault(table.number_of(action.position), []).append(f"forum {number}")
+        found.setdefault(table.number_at(action.position), []).append(f"forum {number}")
     return list(found.values())
 
 

@@ -197,7 +197,7 @@ async def test_a_transaction_in_one_partition_is_divided_between_the_children():
             await store.release()
             await splitting
             await adding
-            assert len({table.number_of(action.position) for _, action in found}) == 2
+            assert len({table.number_at(action.position) for _, action in found}) == 2
             # The client token was written with the second attempt.
             await add()
             assert await counters(*((table, forum) for forum in forums)) == ["1"] * len(forums)

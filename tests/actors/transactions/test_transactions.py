@@ -170,7 +170,7 @@ async def test_time_to_live_skips_locked_items() -> None:
         positions = [
             action.position for _, action in actions((table, put(old)), (table, put(other)))
         ]
-        number = table.number_of(held.position)
+        number = table.number_at(held.position)
         expired = await table.expire(number, "ends", tuple(positions))
         assert (expired.deleted_items, expired.held) == (1, (held.position,))
         assert await items(table, old, other) == [old, None]
@@ -204,7 +204,7 @@ async def test_all_partitions_are_committed_in_one_batch() -> None:
             store.commits.clear()
             keys = [thread(f"forum {number}", "a") for number in range(30)]
             numbers = {
-                table.number_of(action.position)
+                table.number_at(action.position)
                 for _, action in actions(*((table, put(key)) for key in keys))
             }
             assert len(numbers) == 4
@@ -415,7 +415,7 @@ async def test_messages_of_an_unknown_transaction_have_no_effect_on_a_partition(
         key = thread("EC2", "a")
         action = await hold(table, put(key))
         position = action.position
-        number = table.number_of(position)
+        number = table.number_at(position)
         assert await table.join(number, Join(b"round", (b"another",))) is None
         assert await table.join(number, Join(b"round", (b"transaction", b"another"))) is None
         await table.send(position, Release(b"another"), always=True)

@@ -44,7 +44,7 @@ async def test_an_item_locked_while_an_index_was_added_is_in_the_index() -> None
         await database.update_table("Thread", BY_POSTS)
         await until(lambda: table.definition.global_indexes[0].status == "ACTIVE")
 
-        number = table.number_of(action.position)
+        number = table.number_at(action.position)
         joined = await table.join(number, Join(b"round", (b"held",)))
         assert joined is not None
         await store.commit([joined.group])

@@ -120,7 +120,7 @@ async def _fill(
             item = _decode(records.item(number, 0, stamps))
             size_bytes = items.check(item)
             position = keys.encode(definition.key_schema, item)
-            owner = partitions[partition_map.number_of(position)]
+            owner = partitions[partition_map.number_at(position)]
             owner.put(row_prefix, position, item, size_bytes)
         groups = [group for each in partitions.values() if (group := each.group())]
         await _commit(store, groups)

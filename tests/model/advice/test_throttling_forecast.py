@@ -9,7 +9,7 @@ from dynactor.model.advice.throttling_forecast import (
     KeyShare,
     MinuteLoad,
     expected,
-    place_of,
+    key_place,
 )
 
 # Keys at the beginning and at the end of the hash space.
@@ -85,4 +85,8 @@ def test_without_load_nothing_is_refused():
 
 
 def test_a_key_is_in_the_partition_of_its_hash():
-    assert [place_of(FIRST, 4), place_of(LAST, 4), place_of(b"\x40" + b"\x00" * 7, 4)] == [0, 3, 1]
+    assert [key_place(FIRST, 4), key_place(LAST, 4), key_place(b"\x40" + b"\x00" * 7, 4)] == [
+        0,
+        3,
+        1,
+    ]

@@ -81,7 +81,7 @@ def slowly(
 )
 def test_a_range_equals_that_of_the_slow_path(text, of_names, of_values, schema):
     before = copy.deepcopy(of_values)
-    found = fast_range.range_of(text, of_names, of_values, schema)
+    found = fast_range.partition_range(text, of_names, of_values, schema)
     assert of_values == before
     if found is not None:
         assert found == slowly(text, of_names, of_values, schema)
@@ -121,21 +121,21 @@ def test_the_fast_path_decides_every_valid_condition_of_a_query(of_sort, schema,
             of_names = {"#s": "sk"}
         sort = of_sort.format("#s" if of_names else "sk")
         text = data.draw(st.sampled_from([f"{text} AND {sort}", f"{sort} AND {text}"]))
-    found = fast_range.range_of(text, of_names, of_values, schema)
+    found = fast_range.partition_range(text, of_names, of_values, schema)
     assert found == slowly(text, of_names, of_values, schema)
 
 
 def test_the_fast_path_leaves_keys_of_several_attributes_to_the_slow_path():
     schema = KeySchema((KeyAttribute("pk", "S"), KeyAttribute("other", "S")))
-    assert fast_range.range_of("pk = :a", None, {":a": {"S": "x"}}, schema) is None
+    assert fast_range.partition_range("pk = :a", None, {":a": {"S": "x"}}, schema) is None
 
 
 @pytest.mark.parametrize("placeholder", [":a", ":b"])
 def test_the_fast_path_leaves_values_longer_than_keys_to_the_slow_path(placeholder):
     schema = KeySchema((KeyAttribute("pk", "S"),), (KeyAttribute("sk", "S"),))
     of_values = {":a": {"S": "x"}, ":b": {"S": "x"}}
-    assert fast_range.range_of("pk = :a AND sk = :b", None, of_values, schema) is not None
+    assert fast_range.partition_range("pk = :a AND sk = :b", None, of_values, schema) is not None
     # All values of a request together have at most 2 MB.
     of_values[placeholder] = {"S": "x" * 2**21}
-    assert fast_range.range_of("pk = :a AND sk = :b", None, of_values, schema) is None
+    assert fast_range.partition_range("pk = :a AND sk = :b", None, of_values, schema) is None
     assert slowly("pk = :a AND sk = :b", None, of_values, schema) is None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dynactor.model.errors import DynamoDBError
 from dynactor.model.keys import key as keys
-from dynactor.model.keys.fast_key import parts_of, position_of
+from dynactor.model.keys.fast_key import encode_parts, encode_position
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.tables.key_rules import check_item_key, check_key
 from dynactor.model.values import item as items
@@ -94,7 +94,7 @@ def slowly(schema: KeySchema, key: dict[str, Any]) -> bytes | None:
 @example(KeySchema((KeyAttribute("pk", "N"),)), {"pk": {"N": "-12.5"}})
 def test_a_position_equals_that_of_the_slow_path(schema, key):
     before = copy.deepcopy(key)
-    found = position_of(schema)(key)
+    found = encode_position(schema)(key)
     assert key == before
     if found is not None:
         assert found == slowly(schema, key)
@@ -111,7 +111,7 @@ def test_an_unusual_value_gives_the_result_of_the_slow_path_or_none(kind, conten
     }
     for schema, key in keys_of.items():
         before = copy.deepcopy(key)
-        found = position_of(schema)(key)
+        found = encode_position(schema)(key)
         assert key == before
         if found is not None:
             assert found == slowly(schema, key)
@@ -128,20 +128,20 @@ def test_the_fast_path_decides_every_canonical_key_of_the_table(schema, data):
         attribute.name: {attribute.type: data.draw(of_type[attribute.type])}
         for attribute in schema.attributes
     }
-    assert position_of(schema)(key) == slowly(schema, key) is not None
+    assert encode_position(schema)(key) == slowly(schema, key) is not None
 
 
 @given(schemas(), st.dictionaries(names, values, max_size=3))
 def test_the_parts_of_an_item_equal_those_of_its_checked_key(schema, item):
     before = copy.deepcopy(item)
-    found = parts_of(schema)(item)
+    found = encode_parts(schema)(item)
     assert item == before
     if found is not None:
         key = {attribute.name: item[attribute.name] for attribute in schema.attributes}
         items.check(key)
         check_item_key(schema, key)
         assert found == (keys.encode_partition(schema, key), keys.encode_sort(schema, key))
-        assert b"".join(found) == position_of(schema)(key)
+        assert b"".join(found) == encode_position(schema)(key)
 
 
 @pytest.mark.parametrize(("size", "is_usual"), [(1024, True), (1025, False)])
@@ -149,7 +149,7 @@ def test_the_fast_path_leaves_an_item_with_a_too_long_sort_key_to_the_slow_path(
     size: int, is_usual: bool
 ):
     schema = KeySchema((KeyAttribute("pk", "S"),), (KeyAttribute("sk", "S"),))
-    parts = parts_of(schema)({"pk": {"S": "a"}, "sk": {"S": "x" * size}, "more": {"S": "y"}})
+    parts = encode_parts(schema)({"pk": {"S": "a"}, "sk": {"S": "x" * size}, "more": {"S": "y"}})
     assert (parts is not None) == is_usual
 
 
@@ -157,7 +157,7 @@ def test_the_fast_path_leaves_an_item_with_a_too_long_sort_key_to_the_slow_path(
 def test_the_fast_path_leaves_a_partition_key_of_more_than_2048_bytes_to_the_slow_path(
     size: int, is_usual: bool
 ):
-    position = position_of(KeySchema((KeyAttribute("pk", "S"),)))({"pk": {"S": "x" * size}})
+    position = encode_position(KeySchema((KeyAttribute("pk", "S"),)))({"pk": {"S": "x" * size}})
     assert (position is not None) == is_usual
 
 
@@ -166,5 +166,5 @@ def test_the_fast_path_leaves_a_sort_key_of_more_than_1024_bytes_to_the_slow_pat
     size: int, is_usual: bool
 ):
     schema = KeySchema((KeyAttribute("pk", "S"),), (KeyAttribute("sk", "S"),))
-    position = position_of(schema)({"pk": {"S": "a"}, "sk": {"S": "x" * size}})
+    position = encode_position(schema)({"pk": {"S": "a"}, "sk": {"S": "x" * size}})
     assert (position is not None) == is_usual

@@ -164,5 +164,5 @@ def test_a_position_is_split_after_its_partition_key(text, sort):
 def test_a_keys_attributes_come_in_the_order_of_the_schema():
     item = {"sk": numeric("1"), "other": string("z"), "pk": string("a")}
 
-    assert list(COMPOSITE.key_of(item)) == ["pk", "sk"]
-    assert COMPOSITE.key_of(item) == {"pk": string("a"), "sk": numeric("1")}
+    assert list(COMPOSITE.extract_key(item)) == ["pk", "sk"]
+    assert COMPOSITE.extract_key(item) == {"pk": string("a"), "sk": numeric("1")}

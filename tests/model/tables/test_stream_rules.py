@@ -6,7 +6,7 @@ import pytest
 
 from dynactor.model.definitions.table import StreamSettings
 from dynactor.model.errors import ValidationException
-from dynactor.model.tables.stream_rules import StreamChange, changed, check, of_new_table
+from dynactor.model.tables.stream_rules import StreamChange, changed, check, new_table_stream
 
 ENABLE = StreamChange(enabled=True, view_type="NEW_IMAGE", label="second")
 DISABLE = StreamChange(enabled=False)
@@ -41,7 +41,7 @@ def test_a_view_type_is_accepted_only_with_an_enabled_stream(change: StreamChang
 
 def test_a_new_table_with_a_disabled_stream_may_have_no_view_type():
     with pytest.raises(ValidationException) as caught:
-        of_new_table(StreamChange(enabled=False, view_type="KEYS_ONLY"))
+        new_table_stream(StreamChange(enabled=False, view_type="KEYS_ONLY"))
     assert caught.value.message == (
         "One or more parameter values were invalid: Table is being created with a stream "
         "disabled, UpdateViewType should not be specified"
@@ -49,9 +49,9 @@ def test_a_new_table_with_a_disabled_stream_may_have_no_view_type():
 
 
 def test_a_table_is_made_with_a_stream_or_without():
-    assert of_new_table(None) is None
-    assert of_new_table(DISABLE) is None
-    assert of_new_table(ENABLE) == StreamSettings("second", "NEW_IMAGE")
+    assert new_table_stream(None) is None
+    assert new_table_stream(DISABLE) is None
+    assert new_table_stream(ENABLE) == StreamSettings("second", "NEW_IMAGE")
 
 
 @pytest.mark.parametrize("current", [None, DISABLED])

@@ -10,7 +10,7 @@ from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.throttling.resource import (
     OperationThroughput,
     ResourceThroughput,
-    throughput_of,
+    resource_throughput,
 )
 
 KEY = KeySchema((KeyAttribute("pk", "S"),))
@@ -27,20 +27,20 @@ def table(**members) -> TableDefinition:
 def test_a_provisioned_table_is_warm_for_its_provisioned_units():
     definition = table(throughput=Throughput(30, 20))
 
-    assert throughput_of("PROVISIONED", definition) == ResourceThroughput(
+    assert resource_throughput("PROVISIONED", definition) == ResourceThroughput(
         "PROVISIONED", OperationThroughput(30, 30), OperationThroughput(20, 20)
     )
 
 
 def test_an_index_has_units_of_its_own():
     """S98, S166, S167: its table's mode, its own units."""
-    found = throughput_of("PROVISIONED", index(throughput=Throughput(7, 8)))
+    found = resource_throughput("PROVISIONED", index(throughput=Throughput(7, 8)))
 
     assert (found.read.provisioned, found.write.provisioned) == (7, 8)
 
 
 def test_a_new_on_demand_table_is_warm_for_12000_reads_and_4000_writes():
-    found = throughput_of("PAY_PER_REQUEST", table(billing_mode="PAY_PER_REQUEST"))
+    found = resource_throughput("PAY_PER_REQUEST", table(billing_mode="PAY_PER_REQUEST"))
 
     assert found == ResourceThroughput(
         "PAY_PER_REQUEST", OperationThroughput(0, 12_000), OperationThroughput(0, 4_000)
@@ -51,7 +51,7 @@ def test_warm_throughput_and_maxima_are_taken_from_the_definition():
     warm = {"ReadUnitsPerSecond": 20_000, "WriteUnitsPerSecond": 5_000}
     definition = index(warm_throughput=warm, on_demand_throughput={"MaxWriteRequestUnits": 50})
 
-    found = throughput_of("PAY_PER_REQUEST", definition)
+    found = resource_throughput("PAY_PER_REQUEST", definition)
 
     assert found.read == OperationThroughput(0, 20_000)
     assert found.write == OperationThroughput(0, 5_000, 50)
@@ -61,6 +61,6 @@ def test_warm_throughput_and_maxima_are_taken_from_the_definition():
 def test_a_removed_maximum_has_no_effect(maximum):
     members = {} if maximum is None else {"MaxReadRequestUnits": maximum}
 
-    found = throughput_of("PAY_PER_REQUEST", index(on_demand_throughput=members))
+    found = resource_throughput("PAY_PER_REQUEST", index(on_demand_throughput=members))
 
     assert found.read.maximum is None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.rules.global_indexes.game_scores import eventually, global_index
-from tests.rules.local_indexes.thread import Item, Units, units, units_of
+from tests.rules.local_indexes.thread import Item, Units, charged_resource, units
 from tests.support.clients.clients import WireClient
 from tests.support.tables.tables import local_index
 
@@ -86,13 +86,13 @@ def items_of(text: str, partition: str) -> list[Item]:
     return [_item(part, number, partition) for number, part in enumerate(described)]
 
 
-def key_of(number: int, partition: str) -> Item:
+def extract_key(number: int, partition: str) -> Item:
     """The key of the item with that number: 100 bytes including names."""
     return {"p": {"S": partition}, "s": {"S": f"{number:0{KEY_BYTES - 2 - len(partition)}}"}}
 
 
 def _item(text: str, number: int, partition: str) -> Item:
-    item = key_of(number, partition)
+    item = extract_key(number, partition)
     for attribute in text.split():
         if sized := _SIZED.fullmatch(attribute):
             name, size_bytes, filler = sized.groups()
@@ -138,11 +138,11 @@ class Bench:
 
     def _delete(self, case: Case) -> Units:
         assert self._after(case) == []
-        return units(self._ask("DeleteItem", Key=key_of(0, self._partition)))
+        return units(self._ask("DeleteItem", Key=extract_key(0, self._partition)))
 
     def _update(self, case: Case) -> Units:
         """SET every attribute of the new item, REMOVE the others."""
-        key = key_of(0, self._partition)
+        key = extract_key(0, self._partition)
         before = (self._before(case) or [key])[0]
         after = (self._after(case) or [key])[0]
         wanted = {name: value for name, value in after.items() if name not in key}
@@ -163,7 +163,7 @@ class Bench:
         return self._batch_write([{"PutRequest": {"Item": item}} for item in self._after(case)])
 
     def _batch_delete(self, case: Case) -> Units:
-        keys = [key_of(n, self._partition) for n in range(len(self._before(case)) or 1)]
+        keys = [extract_key(n, self._partition) for n in range(len(self._before(case)) or 1)]
         return self._batch_write([{"DeleteRequest": {"Key": key}} for key in keys])
 
     def _batch_write(self, requests: list[dict[str, Any]]) -> Units:
@@ -173,7 +173,7 @@ class Bench:
         )
         assert answer["UnprocessedItems"] == {}
         [consumed] = answer["ConsumedCapacity"]
-        return units_of(consumed)
+        return charged_resource(consumed)
 
     def _failed_put(self, case: Case) -> Units:
         [item] = self._after(case)
@@ -181,11 +181,11 @@ class Bench:
 
     def _failed_update(self, case: Case) -> Units:
         assert self._after(case) == []
-        return self._failed("UpdateItem", Key=key_of(0, self._partition))
+        return self._failed("UpdateItem", Key=extract_key(0, self._partition))
 
     def _failed_delete(self, case: Case) -> Units:
         assert self._after(case) == []
-        return self._failed("DeleteItem", Key=key_of(0, self._partition))
+        return self._failed("DeleteItem", Key=extract_key(0, self._partition))
 
     def _failed_insert(self, case: Case) -> Units:
         [item] = self._after(case)
@@ -215,7 +215,7 @@ class Bench:
 
     def _sql_update(self, case: Case) -> Units:
         """Update an existing item as ``_update`` does, with a PartiQL UPDATE."""
-        key = key_of(0, self._partition)
+        key = extract_key(0, self._partition)
         [before], [after] = self._before(case), self._after(case)
         wanted = {name: value for name, value in after.items() if name not in key}
         gone = sorted(set(before) - set(after))
@@ -226,12 +226,12 @@ class Bench:
 
     def _sql_delete(self, case: Case) -> Units:
         assert self._after(case) == []
-        key = key_of(0, self._partition)
+        key = extract_key(0, self._partition)
         return self._executed("DELETE FROM {} WHERE p = ? AND s = ?", *key.values())
 
     def _select(self, case: Case) -> Units:
         """A SELECT of one item by its key, or of all items of a partition key."""
-        key = key_of(0, self._partition)
+        key = extract_key(0, self._partition)
         if "all" in case.options:
             given = [key["p"]]
             text = "SELECT * FROM {} WHERE p = ?"
@@ -246,7 +246,7 @@ class Bench:
     def _batch_select(self, case: Case) -> Units:
         consistent = {"ConsistentRead": "eventual" not in case.options}
         text = "SELECT * FROM {} WHERE p = ? AND s = ?"
-        keys = [key_of(n, self._partition) for n in range(len(self._before(case)) or 1)]
+        keys = [extract_key(n, self._partition) for n in range(len(self._before(case)) or 1)]
         return self._batch([self._statement(text, *key.values()) | consistent for key in keys])
 
     def _batch_insert(self, case: Case) -> Units:
@@ -256,7 +256,7 @@ class Bench:
         request = {"Statements": statements, "ReturnConsumedCapacity": "INDEXES"}
         answer = self._call("BatchExecuteStatement", request)
         assert not any("Error" in one for one in answer["Responses"]), answer
-        each = [units_of(consumed) for consumed in answer["ConsumedCapacity"]]
+        each = [charged_resource(consumed) for consumed in answer["ConsumedCapacity"]]
         indexes = {name for one in each for name in one.indexes}
         return Units(
             sum(one.total for one in each),
@@ -271,12 +271,12 @@ class Bench:
         return {"Statement": text.format(f'"{self._table}"'), "Parameters": list(parameters)}
 
     def _get(self, case: Case) -> Units:
-        answer = self._ask("GetItem", Key=key_of(0, self._partition), **_read(case))
+        answer = self._ask("GetItem", Key=extract_key(0, self._partition), **_read(case))
         assert int("Item" in answer) == int(case.after)
         return units(answer)
 
     def _batch_get(self, case: Case) -> Units:
-        keys = [key_of(n, self._partition) for n in range(len(self._before(case)) or 1)]
+        keys = [extract_key(n, self._partition) for n in range(len(self._before(case)) or 1)]
         answer = self._call(
             "BatchGetItem",
             {
@@ -286,7 +286,7 @@ class Bench:
         )
         assert len(answer["Responses"][self._table]) == int(case.after)
         [consumed] = answer["ConsumedCapacity"]
-        return units_of(consumed)
+        return charged_resource(consumed)
 
     def _query(self, case: Case) -> Units:
         request = _page(case)

@@ -75,7 +75,7 @@ def error_of(answer: Answer) -> tuple[str, list[tuple[str, str]]]:
     return answer.json["__type"].partition("#")[2], reasons(answer)
 
 
-def place_of(pk: str, partitions: int) -> int:
+def place_at(pk: str, partitions: int) -> int:
     """The partition of a key, out of this many with even shares."""
     schema = KeySchema((KeyAttribute("pk", "S"),))
     hashed = keys.encode_partition(schema, item(pk))[:8]
@@ -87,7 +87,7 @@ def keys_apart(partitions: int) -> list[str]:
     found: dict[int, str] = {}
     number = 0
     while len(found) < partitions:
-        found.setdefault(place_of(f"{number}", partitions), f"{number}")
+        found.setdefault(place_at(f"{number}", partitions), f"{number}")
         number += 1
     return [found[place] for place in range(partitions)]
 

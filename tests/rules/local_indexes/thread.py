@@ -120,10 +120,10 @@ class Units(NamedTuple):
 
 def units(answer: dict[str, Any]) -> Units:
     """The consumed units in an answer; missing parts are zero."""
-    return units_of(answer["ConsumedCapacity"])
+    return charged_resource(answer["ConsumedCapacity"])
 
 
-def units_of(consumed: dict[str, Any]) -> Units:
+def charged_resource(consumed: dict[str, Any]) -> Units:
     """The units of one entry of a batch's answer."""
     kinds = ("LocalSecondaryIndexes", "GlobalSecondaryIndexes")
     return Units(

@@ -8,7 +8,7 @@ import anyio
 
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.streams.kafka.message import KafkaMessage, KafkaSource, change_messages
-from dynactor.streams.kafka.partitioner import partition_of
+from dynactor.streams.kafka.partitioner import kafka_partition
 from tests.simulation.nodes.committed_logs import CommittedLogs
 from tests.simulation.nodes.fake_kafka import KafkaNetwork
 from tests.simulation.nodes.real_nodes import RELAYS
@@ -65,7 +65,7 @@ def _messages(logs: CommittedLogs, table: str) -> dict[int, list[KafkaMessage]]:
     }
     for change in logs.changes(table):
         (message,) = change_messages(change, source, RELAYS.form)
-        messages[partition_of(message.key, RELAYS.partition_count)].append(message)
+        messages[kafka_partition(message.key, RELAYS.partition_count)].append(message)
     return messages
 
 

@@ -50,7 +50,7 @@ def _start(
     partitions = record.index_partitions[index_id] if index_id else record.partitions
     ranges = PartitionMap(partitions)
     number = draw.choice(ranges.numbers)
-    point = middle(ranges.range_of(number))
+    point = middle(ranges.partition_range(number))
     if point is None:
         return
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynactor.streams.kafka.partitioner import murmur2, partition_of
+from dynactor.streams.kafka.partitioner import kafka_partition, murmur2
 
 # From Kafka's own UtilsTest; Java's ints are signed.
 JAVA_HASHES = [
@@ -24,9 +24,9 @@ def test_the_hash_is_that_of_java(key: bytes, java_hash: int):
 
 def test_the_sign_is_masked_away():
     # Java: toPositive(-973932308) is 1173551340; its absolute value would be elsewhere.
-    assert partition_of(b"21", 1000) == 1173551340 % 1000
+    assert kafka_partition(b"21", 1000) == 1173551340 % 1000
 
 
 @given(st.binary(max_size=200), st.integers(1, 1000))
 def test_every_key_has_a_partition(key: bytes, partition_count: int):
-    assert 0 <= partition_of(key, partition_count) < partition_count
+    assert 0 <= kafka_partition(key, partition_count) < partition_count

@@ -56,7 +56,7 @@ async def items_of(table: Table) -> dict[bytes, Any]:
     assert page.last is None, "it takes more than a page"
     schema = table.definition.key_schema
     read = map(items.decode, page.items)
-    return {items.encode(schema.key_of(item)): item for item in read}
+    return {items.encode(schema.extract_key(item)): item for item in read}
 
 
 class ConsumedTable:

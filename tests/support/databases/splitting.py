@@ -17,7 +17,7 @@ _HASH_BYTES = 8
 
 async def halve(database: Database, table: Table, number: int) -> tuple[int, int]:
     """Split a partition in the middle of its hashes; returns its children."""
-    owned = PartitionMap(table.record.partitions).range_of(number)
+    owned = PartitionMap(table.record.partitions).partition_range(number)
     begin = _hash(owned.start)
     end = 1 << 8 * _HASH_BYTES if owned.end is None else _hash(owned.end)
     middle = ((begin + end) // 2).to_bytes(_HASH_BYTES, "big")

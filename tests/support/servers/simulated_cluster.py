@@ -28,6 +28,7 @@ from dynactor.actors.catalog.homes import (
 )
 from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
 from dynactor.api.nodes.changes import Changes
+from dynactor.api.nodes.frames import NodeMessage
 from dynactor.api.nodes.home_link import AnswerLost, HomeLink, NotSent
 from dynactor.api.nodes.membership import Membership
 from dynactor.api.nodes.node import Node, OpenHome
@@ -324,12 +325,12 @@ class FakeLink(HomeLink):
         self._changes = changes
         self._asked: set[asyncio.Future[Answer]] = set()
 
-    async def ask(self, request: Request) -> Answer:
+    async def ask(self, message: Request | NodeMessage) -> Answer:
         if not self.is_open:
             raise NotSent
         asked: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._asked.add(asked)
-        self._cluster.deliver(self.address, request, asked)
+        self._cluster.deliver(self.address, message, asked)
         try:
             return await asked
         except NotSent:
@@ -482,13 +483,17 @@ class SimulatedCluster:
             if database.locked.get(name) == slot:
                 del database.locked[name]
 
-    def deliver(self, address: str, request: Request, asked: asyncio.Future[Answer]) -> None:
-        """Give a request to another node, which answers by ``asked``."""
+    def deliver(
+        self, address: str, request: Request | NodeMessage, asked: asyncio.Future[Answer]
+    ) -> None:
+        """Give a message to another node, which answers by ``asked``."""
         context = copy_context()
         context.run(NODE.set, self._queues[address])
         self.loop.create_task(self._answer(address, request, asked), context=context)
 
-    async def _answer(self, address: str, request: Request, asked: asyncio.Future[Answer]) -> None:
+    async def _answer(
+        self, address: str, request: Request | NodeMessage, asked: asyncio.Future[Answer]
+    ) -> None:
         await anyio.sleep(_MESSAGE_SECONDS)
         done = self.nodes[address].answer_peer(request)
         answer = await done if done is not None and not isinstance(done, Answer) else done

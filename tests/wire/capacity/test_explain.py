@@ -16,9 +16,9 @@ from tests.rules.capacity.capacity_table import (
     TABLE_KEYS,
     Bench,
     cases,
-    key_of,
+    extract_key,
 )
-from tests.rules.local_indexes.thread import Units, units_of
+from tests.rules.local_indexes.thread import Units, charged_resource
 from tests.support.clients.clients import Answer, WireClient
 from tests.support.servers.server import PROJECT, running_server
 from tests.support.tables.tables import global_index, local_index, table, wait_until_indexes_active
@@ -71,7 +71,10 @@ class Explaining(WireClient):
         body: dict[str, Any] = answer.json
         consumed = body.get("ConsumedCapacity")
         if consumed is not None:
-            told = [units_of(each) for each in (consumed if type(consumed) is list else [consumed])]
+            told = [
+                charged_resource(each)
+                for each in (consumed if type(consumed) is list else [consumed])
+            ]
             explanation = explained(answer)
             assert explanation["Operation"] == operation
             assert units_of_explanation(explanation) == summed(told)
@@ -133,7 +136,7 @@ def test_an_explanation_adds_up_to_the_consumed_capacity(endpoint, indexed, pk, 
 
 
 def test_without_the_header_there_is_no_explanation(wire: WireClient, indexed: str, pk: str):
-    request = {"TableName": indexed, "Key": key_of(0, pk)}
+    request = {"TableName": indexed, "Key": extract_key(0, pk)}
 
     assert TELLS not in wire.send("GetItem", request).headers
     assert TELLS not in wire.send("GetItem", request, {"X-Dynactor-Explain": "false"}).headers
@@ -148,7 +151,7 @@ def test_requests_that_cost_nothing_are_not_explained(wire: WireClient, indexed:
 
 
 def test_both_http_lanes_explain(wire: WireClient, indexed: str, pk: str):
-    request = {"TableName": indexed, "Key": key_of(0, pk)}
+    request = {"TableName": indexed, "Key": extract_key(0, pk)}
     fast = wire.send("GetItem", request, ASK)
     # The header TE, which no SDK sends, makes the fast lane pass the request to the full lane.
     plain = wire.send("GetItem", request, {**ASK, "TE": "trailers"})
@@ -160,9 +163,9 @@ def test_both_http_lanes_explain(wire: WireClient, indexed: str, pk: str):
 
 
 def test_a_get_explains_its_blocks_and_the_cost_of_a_smaller_item(wire, indexed, pk):
-    item = key_of(0, pk) | text(4_200)
+    item = extract_key(0, pk) | text(4_200)
     wire("PutItem", {"TableName": indexed, "Item": item})
-    request = {"TableName": indexed, "Key": key_of(0, pk), "ConsistentRead": True}
+    request = {"TableName": indexed, "Key": extract_key(0, pk), "ConsistentRead": True}
 
     explanation = explained(wire.send("GetItem", request, ASK))
 
@@ -202,7 +205,7 @@ def test_a_get_explains_its_blocks_and_the_cost_of_a_smaller_item(wire, indexed,
 
 
 def test_a_put_explains_the_change_of_its_entry_in_each_index(wire, indexed, pk):
-    before = key_of(0, pk) | text(10, "a") | text(10, "k") | text(10, "g") | text(10, "j")
+    before = extract_key(0, pk) | text(10, "a") | text(10, "k") | text(10, "g") | text(10, "j")
     after = before | {"a": {"S": "other"}} | text(1_200)
     after.pop("k")
     wire("PutItem", {"TableName": indexed, "Item": before})
@@ -232,8 +235,8 @@ def test_a_put_explains_the_change_of_its_entry_in_each_index(wire, indexed, pk)
 
 
 def test_an_update_and_a_delete_explain_both_sizes(wire, indexed, pk):
-    request = {"TableName": indexed, "Key": key_of(0, pk)}
-    wire("PutItem", {"TableName": indexed, "Item": key_of(0, pk) | text(1_000)})
+    request = {"TableName": indexed, "Key": extract_key(0, pk)}
+    wire("PutItem", {"TableName": indexed, "Item": extract_key(0, pk) | text(1_000)})
     update = request | {"UpdateExpression": "REMOVE x"}
 
     updated = explained(wire.send("UpdateItem", update, ASK))
@@ -251,7 +254,7 @@ def test_an_update_and_a_delete_explain_both_sizes(wire, indexed, pk):
 
 
 def test_a_write_with_a_false_condition_explains_its_cost(wire, indexed, pk):
-    item = key_of(0, pk) | text(2_000)
+    item = extract_key(0, pk) | text(2_000)
     wire("PutItem", {"TableName": indexed, "Item": item})
     condition = {"ConditionExpression": "attribute_not_exists(p)"}
 
@@ -282,7 +285,7 @@ def query(name: str, pk: str, **members: Any) -> dict[str, Any]:
 
 def test_a_query_explains_its_fetches_and_the_filtered_items(wire, indexed, pk):
     for number in range(4):
-        item = key_of(number, pk) | text(100, "k") | text(5_000, "y")
+        item = extract_key(number, pk) | text(100, "k") | text(5_000, "y")
         wire("PutItem", {"TableName": indexed, "Item": item})
     request = query(indexed, pk, IndexName="by-keys", Select="ALL_ATTRIBUTES")
     dropping = query(indexed, pk, FilterExpression="attribute_not_exists(y)")
@@ -324,8 +327,8 @@ def test_the_explanation_of_a_scan_rounds_up_in_each_partition(wire: WireClient)
 
 def test_a_batch_of_reads_explains_the_cost_of_one_query(wire, indexed, pk):
     for number in range(5):
-        wire("PutItem", {"TableName": indexed, "Item": key_of(number, pk) | text(100)})
-    keys = [key_of(number, pk) for number in range(6)]
+        wire("PutItem", {"TableName": indexed, "Item": extract_key(number, pk) | text(100)})
+    keys = [extract_key(number, pk) for number in range(6)]
 
     explanation = explained(
         wire.send("BatchGetItem", {"RequestItems": {indexed: {"Keys": keys}}}, ASK)
@@ -366,12 +369,12 @@ def test_statements_are_explained_as_the_equivalent_operations(wire, indexed, pk
 
 
 def test_an_explanation_that_would_be_too_long_gives_counts(wire, indexed, pk):
-    items = [key_of(number, pk) | text(number + 2) | text(10, "g") for number in range(100)]
+    items = [extract_key(number, pk) | text(number + 2) | text(10, "g") for number in range(100)]
     for start in range(0, 100, 25):
         requests = [{"PutRequest": {"Item": item}} for item in items[start : start + 25]]
         answer = wire.send("BatchWriteItem", {"RequestItems": {indexed: requests}}, ASK)
     written = explained(answer)
-    keys = [key_of(number, pk) for number in range(100)]
+    keys = [extract_key(number, pk) for number in range(100)]
     read = explained(wire.send("BatchGetItem", {"RequestItems": {indexed: {"Keys": keys}}}, ASK))
 
     assert written["Summarized"]
@@ -496,11 +499,11 @@ def transact(wire: WireClient, *actions: dict[str, Any], **members: Any) -> Answ
 
 
 def consumed(answer: Answer) -> Units:
-    return summed([units_of(each) for each in answer.json["ConsumedCapacity"]])
+    return summed([charged_resource(each) for each in answer.json["ConsumedCapacity"]])
 
 
 def test_a_transaction_of_writes_takes_double_units_of_each_item(wire, indexed, simple, pk):
-    old = key_of(0, pk) | text(10, "a")
+    old = extract_key(0, pk) | text(10, "a")
     wire("PutItem", {"TableName": indexed, "Item": old})
     new = old | text(1_200)
     check = {"TableName": simple, "Key": {"pk": {"S": pk}}}
@@ -508,7 +511,7 @@ def test_a_transaction_of_writes_takes_double_units_of_each_item(wire, indexed, 
     answer = transact(
         wire,
         {"Put": {"TableName": indexed, "Item": new}},
-        {"Delete": {"TableName": indexed, "Key": key_of(1, pk)}},
+        {"Delete": {"TableName": indexed, "Key": extract_key(1, pk)}},
         {"ConditionCheck": check | {"ConditionExpression": "attribute_not_exists(pk)"}},
     )
 
@@ -625,7 +628,7 @@ def test_statements_in_a_transaction_are_explained(wire, simple, pk):
 
 def test_a_long_explanation_of_a_transaction_is_summarized(wire, indexed, pk):
     actions = [
-        {"Put": {"TableName": indexed, "Item": key_of(number, pk) | text(10 * number + 1)}}
+        {"Put": {"TableName": indexed, "Item": extract_key(number, pk) | text(10 * number + 1)}}
         for number in range(1, 101)
     ]
     answer = transact(wire, *actions)

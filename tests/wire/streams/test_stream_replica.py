@@ -44,13 +44,13 @@ def streamed(name: str) -> dict[str, Any]:
     return definition("pk:S", "sk:N", name=name, StreamSpecification=specification)
 
 
-def key_of(at: int) -> Item:
+def extract_key(at: int) -> Item:
     return {"pk": {"S": f"p{at % 7}"}, "sk": {"N": str(at)}}
 
 
 def random_write(source: random.Random, table: str) -> tuple[str, dict[str, Any]]:
     """A boto3 operation and its members; some writes change nothing."""
-    key = key_of(source.randrange(KEYS))
+    key = extract_key(source.randrange(KEYS))
     value = {"N": str(source.randrange(3))}
     match source.randrange(4):
         case 0:

@@ -15,7 +15,7 @@ from dynactor.storage import key_layout
 from dynactor.storage.store import Group
 from dynactor.streams.kafka.broker import Refused, Unreachable
 from dynactor.streams.kafka.message import KafkaMessage
-from dynactor.streams.kafka.partitioner import partition_of
+from dynactor.streams.kafka.partitioner import kafka_partition
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.databases.published import (
     TOPIC,
@@ -49,7 +49,7 @@ async def test_changes_of_an_item_arrive_in_order_in_one_kafka_partition(relays)
         assert sorted(numbers_by_item(messages).values()) == in_order(50)
         for number in range(3):
             keys = {message.key for message in broker.partition(TOPIC, number)}
-            assert {partition_of(key, 3) for key in keys} <= {number}
+            assert {kafka_partition(key, 3) for key in keys} <= {number}
 
 
 async def test_the_destination_is_active_once_its_topic_exists(relays):

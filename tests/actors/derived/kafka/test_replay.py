@@ -157,7 +157,7 @@ async def test_a_snapshot_continues_after_the_broker_was_silent():
 async def test_a_crash_during_a_snapshot_starts_another_one(monkeypatch):
     broker = FakeBroker()
     crashes = iter([*[False] * 200, True, *[False] * 50, True])
-    original = KafkaSink.partition_of
+    original = KafkaSink.kafka_partition
 
     def crash(self, message):
         if next(crashes, False):
