@@ -13,7 +13,7 @@ from dynactor.api.execution.operation import DATA_FAULTS, Location, Operation
 from dynactor.api.execution.statements import Reading, bound, task_of
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
-from dynactor.model.partiql.next_token import Position, next_token, position_of
+from dynactor.model.partiql.next_token import Position, encode_position, next_token
 from dynactor.model.partiql.statement import Select, Statement
 from dynactor.model.values.attribute_value import AttributeValue
 
@@ -62,7 +62,7 @@ def _start(
     """The position where a SELECT continues; a write ignores the token."""
     if request.NextToken is None or not isinstance(statement, Select):
         return Position(0)
-    return position_of(request.NextToken, request.Statement, parameters)
+    return encode_position(request.NextToken, request.Statement, parameters)
 
 
 def _asks(asking: Asking) -> Iterator[Ask]:
