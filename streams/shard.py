@@ -16,10 +16,18 @@ from msgspec import Struct, structs
 
 from dynactor.model.definitions.table import StreamViewType
 from dynactor.model.keys.key import KeySchema
+from dynactor.model.limits import DAY_SECONDS
 from dynactor.streams.sequence_number import SequenceNumber
 
 _MILLISECONDS: Final = 1_000
 _ID_HEX_DIGITS: Final = 8
+
+
+class ShardSettings(Struct, frozen=True):
+    """The time that an open shard grows, and the retention of records."""
+
+    shard_roll_seconds: float = 4 * 60 * 60
+    retention_seconds: float = DAY_SECONDS
 
 
 class Shard(Struct, frozen=True):

@@ -18,12 +18,10 @@ from msgspec import structs
 
 from dynactor.actors.backups.table_backups import PastState
 from dynactor.actors.catalog import definition_commit
-from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.definition_commit import Stored
-from dynactor.actors.catalog.tables import Tables
+from dynactor.actors.parts.part import Part, Parts
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.mailbox import Message
-from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import PointInTimeRecovery
 from dynactor.model.errors import (
@@ -44,29 +42,26 @@ _PAST_SECONDS = 5.0
 
 
 class UpdateRecovery(Message[None], frozen=True):
-    """Enable or disable point-in-time recovery, or change its period; None disables it."""
+    """Enable or disable point-in-time recovery, or change its period; None disables it.
+
+    Raises:
+        TableNotFoundException: no such table.
+        ContinuousBackupsUnavailableException: the table is being created.
+    """
 
     table_name: str
     period_days: int | None
 
 
-class RecoverySwitch:
+class RecoverySwitch(Part):
     """Switches point-in-time recovery of tables, and finds their past states."""
 
-    def __init__(self, owner: CatalogOwner, environment: TableEnvironment, tables: Tables) -> None:
-        self._owner = owner
-        self._store = environment.store
-        self._clock = environment.clock
-        self._tables = tables
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self.handlers = {UpdateRecovery: self._update}
 
-    async def update(self, message: UpdateRecovery) -> Table:
-        """Enable or disable the recovery, durably. A shorter window never becomes longer again.
-
-        Raises:
-            TableNotFoundException: no such table.
-            ContinuousBackupsUnavailableException: the table is being created.
-            StoreError: nothing was changed, or the outcome is ``Unknown``.
-        """
+    async def _update(self, message: UpdateRecovery) -> None:
+        """Enable or disable the recovery, durably. A shorter window never becomes longer again."""
         table = self._table(message.table_name)
         definition = table.definition
         if definition.status == "CREATING":
@@ -90,7 +85,7 @@ class RecoverySwitch:
             await definition_commit.store(
                 self._owner, table, structs.replace(definition, point_in_time_recovery=changed)
             )
-        return table
+        await self._parts.resume(table)
 
     async def _enable(self, table: Table, period_days: int) -> None:
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:

@@ -15,27 +15,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import structlog
 from msgspec import structs
 
 from dynactor.actors.backups.table_backup_copy import BackupCopy
 from dynactor.actors.catalog import definition_commit
-from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.definition_commit import Stored
-from dynactor.actors.catalog.long_work import Pieces
-from dynactor.actors.catalog.space_reclaim import LARGE_BYTES, SpaceReclaimer, reclaim_row
-from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.feeds.change_feed import ChangeFeed
 from dynactor.actors.followers.changes_copy import ChangesCopy
 from dynactor.actors.followers.pacing import Pacing
 from dynactor.actors.followers.sink import Contract, Gap, Order
 from dynactor.actors.followers.stored_checkpoint import first_checkpoints
 from dynactor.actors.followers.table_copy import TableCopy, stored_positions
-from dynactor.actors.phases.phase_machine import GONE, Phase, PhaseMachine, Subject
+from dynactor.actors.parts.long_work import Pieces, chained
+from dynactor.actors.parts.part import Part, Parts
+from dynactor.actors.parts.phase_machine import GONE, Phase, PhaseMachine, Subject
+from dynactor.actors.phases.space_reclaim import LARGE_BYTES, SpaceReclaimer, reclaim_row
+from dynactor.actors.phases.streams import StreamRegistry
 from dynactor.actors.runtime.mailbox import Message
-from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.followers import Subscription
 from dynactor.actors.table.state import state_of
 from dynactor.actors.table.table import Table
@@ -56,8 +55,8 @@ from dynactor.model.tables.table_backup import (
 )
 from dynactor.model.tables.table_rules import in_use
 from dynactor.storage import key_layout, table_backups
-from dynactor.storage.catalog import TableRecord
-from dynactor.storage.store import Row, Store, View
+from dynactor.storage.catalog import Catalog, TableRecord
+from dynactor.storage.store import Row, Store
 
 _MILLISECONDS: Final = 1_000
 _SUFFIX_BYTES: Final = 4
@@ -66,14 +65,27 @@ _log = structlog.get_logger("actors")
 
 
 class CreateTableBackup(Message[TableBackup], frozen=True):
-    """Create a backup of a table."""
+    """Start a backup of a table; it will contain all writes that were answered before.
+
+    Raises:
+        TableNotFoundException, TableInUseException: no such table, or it is being created or
+            deleted.
+    """
 
     table_name: str
     name: str
 
 
 class DeleteTableBackup(Message[TableBackup], frozen=True):
-    """Delete a backup of a table; the reply is its last description. Errors name it by its ARN."""
+    """Delete a backup of a table; the reply is its last description. Errors name it by its ARN.
+
+    Tables that were restored from it keep their items.
+
+    Raises:
+        ValidationException: the backup is one of the system.
+        BackupNotFoundException, BackupInUseException: the backup does not exist, or is being
+            created or restored.
+    """
 
     backup_id: TableBackupId
     arn: str
@@ -136,28 +148,18 @@ class _Copy:
         self._end()
 
 
-class TableBackups:
-    """Creates, lists and deletes backups. Invariant: every backup in memory is durable.
+class TableBackups(Part):
+    """Creates, lists and deletes backups. Invariant: every backup in memory is durable."""
 
-    ``tell(seconds, message)`` puts a message into the mailbox of the database's actor.
-    """
+    is_leaders = True
 
-    def __init__(
-        self,
-        owner: CatalogOwner,
-        environment: TableEnvironment,
-        tables: Tables,
-        space: SpaceReclaimer,
-        tell: Callable[[float, Message[Any]], None],
-    ) -> None:
-        self._owner = owner
-        self._store = environment.store
-        self._clock = environment.clock
-        self._supervisor = environment.supervisor
-        self._randomness = environment.randomness
-        self._tables = tables
-        self._space = space
-        self.machine = PhaseMachine(
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._randomness = parts.environment.randomness
+        self._space = parts[SpaceReclaimer]
+        self._streams = parts[StreamRegistry]
+        self.handlers = {CreateTableBackup: self._create, DeleteTableBackup: self._delete}
+        self._machine = PhaseMachine(
             "backup",
             {
                 "CREATING": Phase(("AVAILABLE", GONE), self._begin_copy, leave=self._end_copy),
@@ -165,12 +167,16 @@ class TableBackups:
             },
             find=self._find,
             stored_phase=lambda backup: backup.status,
-            tell=tell,
+            tell=parts.tell_later,
+            part_ids=None,
         )
+        self.machines = [self._machine]
         self._backups: dict[TableBackupId, TableBackup] = {}
         self._copies: dict[TableBackupId, _Copy] = {}
         # Called when a backup is AVAILABLE, or has failed.
         self._when_over: dict[TableBackupId, Callable[[], None]] = {}
+        # Each returns the rows of the internal backups that it uses.
+        self._uses: list[Callable[[], Collection[int]]] = []
 
     # -- for requests -----------------------------------------------------------------------
 
@@ -180,7 +186,7 @@ class TableBackups:
         return None if backup is None or backup.is_internal else backup
 
     @property
-    def backups(self) -> list[TableBackup]:
+    def backups(self) -> Sequence[TableBackup]:
         """All backups that clients may see, sorted by their ids."""
         return [
             self._backups[backup_id]
@@ -190,9 +196,15 @@ class TableBackups:
 
     # -- for the database's actor -------------------------------------------------------------
 
-    async def load(self, view: View) -> None:
-        """Load the stored backups, at start and after a crash, before the tables are resumed."""
-        self._backups = {each.backup_id: each for each in await table_backups.load(view)}
+    def add_use(self, used_rows_ids: Callable[[], Collection[int]]) -> None:
+        """Keep the internal backups with these ids of rows."""
+        self._uses.append(used_rows_ids)
+
+    async def load(self, loaded: Catalog) -> None:
+        """Load the stored backups, before the tables are resumed."""
+        del loaded
+        stored = await table_backups.load(self._store.latest)
+        self._backups = {each.backup_id: each for each in stored}
         # Keep the copies of backups that are still CREATING. If the actor crashed when a copy
         # ended, the items need not be copied again.
         self._copies = {
@@ -200,22 +212,16 @@ class TableBackups:
             for backup_id, copy in self._copies.items()
             if (backup := self._backups.get(backup_id)) and backup.status == "CREATING"
         }
-        self.machine.forget()
         self._when_over.clear()
 
-    async def resume(self) -> None:
-        """Continue the backups that are CREATING, after the tables are resumed."""
+    async def adopt(self, loaded: Catalog) -> None:
+        """Continue the backups that are CREATING."""
+        del loaded
         for backup in list(self._backups.values()):
-            await self.machine.resume(_subject(backup))
+            await self._machine.resume(_subject(backup))
 
-    async def create(self, message: CreateTableBackup) -> TableBackup:
-        """Start a backup of a table, as the table is when the backup's record is stored.
-
-        Raises:
-            TableNotFoundException, TableInUseException: no such table, or it is being made or
-                deleted.
-            StoreError: nothing was changed.
-        """
+    async def _create(self, message: CreateTableBackup) -> TableBackup:
+        """Start a backup of a table, as the table is when the backup's record is stored."""
         table = self._tables.get(message.table_name)
         if table is None:
             raise TableNotFoundException(f"Table not found: {message.table_name}")
@@ -226,6 +232,7 @@ class TableBackups:
             raise TableInUseException(in_use(definition).message)
         backup = await self._new_backup(message.name, table)
         await self._begin(table, backup)
+        await self._streams.attach_logs(table)
         return backup
 
     async def create_internal(
@@ -268,12 +275,12 @@ class TableBackups:
         """Keep a backup that was stored with the deletion of its table."""
         self._backups[backup.backup_id] = backup
 
-    async def expire(self, now_epoch_seconds: float) -> Pieces:
-        """Delete backups that are past their time.
+    async def keep(self, now_epoch_seconds: float) -> Pieces:
+        """Delete backups that are past their time, and internal ones that nothing uses."""
+        async for _ in chained(self._expire(now_epoch_seconds), self._delete_unused()):
+            yield
 
-        Raises:
-            StoreError: the others are still there.
-        """
+    async def _expire(self, now_epoch_seconds: float) -> Pieces:
         for backup in list(self._backups.values()):
             if backup.backup_id not in self._backups:
                 continue
@@ -285,14 +292,10 @@ class TableBackups:
                 await self._delete_rows(backup)
                 yield
 
-    async def delete_unused(self, used_rows_ids: Callable[[], Collection[int]]) -> Pieces:
-        """Delete the backups that clients don't see, and that nothing uses.
-
-        Raises:
-            StoreError: the others are still there.
-        """
+    async def _delete_unused(self) -> Pieces:
         for backup in list(self._backups.values()):
-            if backup.is_internal and backup.rows_id not in used_rows_ids():
+            is_used = any(backup.rows_id in used_rows_ids() for used_rows_ids in self._uses)
+            if backup.is_internal and not is_used:
                 await self.abandon(backup.backup_id)
                 yield
 
@@ -335,15 +338,7 @@ class TableBackups:
         else:
             await self._delete_rows(backup, puts)
 
-    async def delete(self, message: DeleteTableBackup) -> TableBackup:
-        """Delete a backup; tables that were restored from it keep their items.
-
-        Raises:
-            ValidationException: the backup is one of the system.
-            BackupNotFoundException, BackupInUseException: the backup does not exist, or is being
-                created or restored.
-            StoreError: nothing was changed.
-        """
+    async def _delete(self, message: DeleteTableBackup) -> TableBackup:
         backup = self._backups.get(message.backup_id)
         if backup is None:
             raise BackupNotFoundException(f"Backup not found: {message.arn}")
@@ -372,9 +367,9 @@ class TableBackups:
                     f"up: {definition.name}"
                 )
 
-    def is_copied(self, table: Table) -> bool:
-        """Whether a backup of a table, also an internal one, is being created."""
-        return any(
+    def may_move(self, table: Table) -> bool:
+        """Whether no backup of the table, also no internal one, is being created."""
+        return not any(
             backup.definition.table_id == table.definition.table_id and backup.status == "CREATING"
             for backup in self._backups.values()
         )
@@ -397,7 +392,7 @@ class TableBackups:
         puts = [table_backups.row(backup), *also]
         await self._record(table, backup, is_new=True, puts=puts, past=past)
         self._backups[backup.backup_id] = backup
-        await self.machine.resume(_subject(backup))
+        await self._machine.resume(_subject(backup))
 
     async def _new_backup(self, name: str, table: Table, suffix: str | None = None) -> TableBackup:
         state = await state_of(table)

@@ -34,12 +34,14 @@ class CatalogOwner:
     Tables that are opened at the same time may commit at the same time. Their commits follow one
     another, because each compares the count of the one before.
 
-    ``is_in_doubt`` is set by a commit whose outcome is unknown.
+    ``is_in_doubt`` is set by a commit whose outcome is unknown. ``is_behind`` is set if the stored
+    catalog may differ from memory for another reason.
     """
 
     def __init__(self, store: Store, node: str = "") -> None:
         self.head = CatalogHead()
         self.is_in_doubt = False
+        self.is_behind = False
         self._store = store
         self._node = node
         self._writer_bytes: bytes | None = None
@@ -58,6 +60,11 @@ class CatalogOwner:
     def note_record(self, name: str, stored: bytes) -> None:
         """Use the loaded record of a table in the next commit."""
         self._records[name] = stored
+
+    @property
+    def is_current(self) -> bool:
+        """Whether memory is known to match the stored catalog."""
+        return not self.is_behind and not self.is_in_doubt
 
     async def refresh_head(self) -> bool:
         """Load the catalog's head; return whether another node has assigned numbers."""

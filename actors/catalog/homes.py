@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 from msgspec import Struct
 
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.tables import Tables
-from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.messages import UrgentMessage
 from dynactor.model.members import Claim
 from dynactor.storage import catalog, key_layout
 from dynactor.storage.store import Conflict, Group, Store
@@ -45,39 +45,40 @@ class Share(Struct, frozen=True):
         return "" if self.is_leader else f"share {self.epoch >> _SLOT_SHIFT}"
 
 
-class MoveTables(Message[None], frozen=True):
+class HomeChange(UrgentMessage, frozen=True):
+    """A change of the homes of tables. It comes first, because requests to these tables wait.
+
+    Raises:
+        InternalServerError: the store refused a commit; the caller tries again later.
+    """
+
+    names: tuple[str, ...]
+
+
+class MoveTables(HomeChange, frozen=True):
     """Close tables, and let the share with this epoch run them; 0 is the leader's share.
 
     Tables that can't move now stay here. If this fails, ``TakeTables`` opens them again.
     """
 
-    names: tuple[str, ...]
     epoch: int = 0
 
 
-class TakeTables(Message[None], frozen=True):
+class TakeTables(HomeChange, frozen=True):
     """Open the tables that this database has become the home of.
 
     The leader passes the epochs of ``ended`` shares, whose commits PostgreSQL refuses.
     """
 
-    names: tuple[str, ...]
     ended: frozenset[int] = frozenset()
 
 
-class RecallTables(Message[None], frozen=True):
+class RecallTables(HomeChange, frozen=True):
     """Ask the homes of these tables to give them back to the leader."""
 
-    names: tuple[str, ...]
 
-
-class GroupTables(Message[None], frozen=True):
+class GroupTables(HomeChange, frozen=True):
     """Give these tables and their groups one home from now on."""
-
-    names: tuple[str, ...]
-
-
-HomeChange: TypeAlias = MoveTables | TakeTables | RecallTables | GroupTables
 
 
 class MoveGuard(Protocol):

@@ -4,65 +4,38 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
 
 import anyio
 from msgspec import structs
 
 from dynactor.actors.backups.past_reads import PastReads
-from dynactor.actors.backups.point_in_time import UpdateRecovery
-from dynactor.actors.backups.table_backups import CreateTableBackup, DeleteTableBackup
 from dynactor.actors.catalog.catalog_upgrade import upgrade
-from dynactor.actors.catalog.homes import HomeChange, MoveGuard
+from dynactor.actors.catalog.homes import MoveGuard
 from dynactor.actors.catalog.tables import Tables
-from dynactor.actors.database.database_actor import DatabaseActor, load_catalog
+from dynactor.actors.database.database_actor import DatabaseActor
 from dynactor.actors.database.virtual_clock import VirtualClockControl, open_clock
-from dynactor.actors.derived.kafka.replay_progress import ReplayProgress
 from dynactor.actors.feeds.change_feed import RecentChanges
 from dynactor.actors.limits.burst_balances import BalanceWriter
 from dynactor.actors.limits.throttle import ThrottleSettings
 from dynactor.actors.partition.table_partition import PartitionSettings
-from dynactor.actors.phases.contributor_insights import SwitchedInsights, UpdateContributorInsights
-from dynactor.actors.phases.database_settings import DatabaseSettings
-from dynactor.actors.phases.destination_phases import (
-    DisableDestination,
-    EnableDestination,
-    UpdateDestination,
-)
-from dynactor.actors.phases.replays import CancelReplay, StartReplay
-from dynactor.actors.restores.restore_phases import RestoreTable, RestoreTableToTime
+from dynactor.actors.parts.database_settings import DatabaseSettings
+from dynactor.actors.parts.part import PartT, load_catalog
+from dynactor.actors.phases.splits import Splitter
+from dynactor.actors.phases.table_homes import TableHomes
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.mailbox import MailboxFull, Message, ReplyT
 from dynactor.actors.runtime.randomness import open_randomness
 from dynactor.actors.runtime.reminder import remind
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.splitting.split_watch import SplitWatch
-from dynactor.actors.splitting.splits import SplitPartition, SplitReason
 from dynactor.actors.table.environment import TableEnvironment
-from dynactor.actors.table.messages import CreateTable, DeleteTable, UpdateTable, UpdateTimeToLive
+from dynactor.actors.table.messages import UrgentMessage
 from dynactor.actors.table.state import TableState, state_of
 from dynactor.actors.table.table import Table
 from dynactor.actors.transactions.coordinator import Transactions
-from dynactor.actors.transfers.bulk_operations import CancelBulkOperation, StartBulkPutItems
-from dynactor.actors.transfers.table_exports import CancelExport, ExportTable
-from dynactor.actors.transfers.table_imports import CancelImport, ImportTable
-from dynactor.model.access.bucket_grant import BucketGrant
-from dynactor.model.definitions.table import (
-    TABLE_INDEX_ID,
-    ContributorInsights,
-    StreamingDestination,
-    TableDefinition,
-)
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import LimitExceededException, ResourceNotFoundException
 from dynactor.model.kept_failure import KeptFailure
-from dynactor.model.tables import contributor_insights
-from dynactor.model.tables.contributor_insights import ContributorInsightsStatus
-from dynactor.model.tables.table_backup import TableBackup, TableBackupId
-from dynactor.model.tables.table_rules import TableEdit
-from dynactor.model.tables.time_to_live import TimeToLiveChange
-from dynactor.model.transfers.bulk_operation import BulkOperation
-from dynactor.model.transfers.table_export import TableExport
-from dynactor.model.transfers.table_import import TableImport
 from dynactor.storage import burst_balances, key_layout
 from dynactor.storage.burst_balances import NO_BALANCES, LoadedBalances
 from dynactor.storage.store import Store
@@ -119,18 +92,7 @@ class Database:
             randomness := open_randomness(settings.seed),
         )
         self.actor = DatabaseActor(environment, settings, self._tables, broker)
-        self._ref = self.actor.ref
-        # For reads that bypass the actor's mailbox.
-        control_plane = self.actor.control_plane
-        self.streams = control_plane.streams
-        self.destinations = control_plane.destinations
-        self.replays = control_plane.replays
-        self.table_backups = control_plane.table_backups
-        self.exports = control_plane.exports
-        self.imports = control_plane.imports
         self.past_reads = PastReads(store, clock, self.usable_table)
-        self.bulk_operations = control_plane.bulk_operations
-        self._splits = control_plane.splits
         self.transactions = Transactions(
             store, clock, settings.account_id, randomness, settings.transaction_delay
         )
@@ -140,9 +102,13 @@ class Database:
             clock,
             supervisor,
             tables=lambda: self.tables,
-            growing=self._splits.growing,
+            growing=self.part(Splitter).growing,
             tell=self.actor.tell,
         )
+
+    def part(self, kind: type[PartT]) -> PartT:
+        """A part of the control plane, for reads that bypass the actor's mailbox."""
+        return self.actor.parts[kind]
 
     def table(self, name: str) -> Table:
         """The table with this name, for reads and writes.
@@ -172,11 +138,6 @@ class Database:
             lengths["virtual_clock"] = len(self.clock_control.mailbox)
         return lengths
 
-    @property
-    def partition_splits(self) -> Mapping[SplitReason, int]:
-        """Number of partitions that were split since the server started, by reason."""
-        return dict(self._splits.splits)
-
     def table_in_any_state(self, name: str) -> Table:
         """The table with this name, even while it is being created.
 
@@ -195,19 +156,13 @@ class Database:
         elsewhere = self._tables.elsewhere
         return sorted(self._tables.keys() | elsewhere if elsewhere else self._tables)
 
-    async def stream_names(self) -> Sequence[tuple[str, str]]:
-        """The tables and labels of all streams, sorted, also of tables that have another home."""
-        if self._tables.elsewhere:
-            return await self.streams.stored_names()
-        return [(stream.table_name, stream.label) for stream in self.streams.all()]
-
     async def definitions(self) -> list[TableDefinition]:
         """The definitions of all tables, sorted by name, also of tables that have another home.
 
         Raises:
             StoreError: the catalog can't be read.
         """
-        return await self.actor.definitions()
+        return await self.actor.parts.definitions()
 
     # -- tables with other homes --------------------------------------------------------------
 
@@ -227,7 +182,11 @@ class Database:
 
     def movable_tables(self) -> Sequence[str]:
         """The tables that may get another home now, sorted."""
-        return [name for name in sorted(self._tables) if self.actor.may_move(self._tables[name])]
+        return self.part(TableHomes).movable()
+
+    def guard_moves(self, guard: MoveGuard) -> None:
+        """Let the node hold back the requests to tables that move."""
+        self.part(TableHomes).guard = guard
 
     async def confirm_owner(self) -> None:
         """Read the store, which refuses a database that another server has taken over.
@@ -237,19 +196,6 @@ class Database:
         """
         await self._store.latest.load([key_layout.CATALOG_VERSION])
 
-    def guard_moves(self, guard: MoveGuard) -> None:
-        """Let the node hold back the requests to tables that move."""
-        self.actor.move_guard = guard
-
-    async def change_homes(self, message: HomeChange) -> None:
-        """Move, take, recall or group tables: see the messages.
-
-        Raises:
-            InternalServerError: the store refused a commit; the caller tries again later.
-        """
-        # Requests to tables that move wait, so these messages come first.
-        await self._ref.ask(message, always=True, first=True)
-
     async def describe(self, name: str) -> TableState:
         """A table's definition and durable counters.
 
@@ -258,250 +204,18 @@ class Database:
         """
         table = self._tables.named(name)
         state = await state_of(table)
-        return structs.replace(state, growing=self._splits.growing(table))
+        return structs.replace(state, growing=self.part(Splitter).growing(table))
 
-    async def create_table(self, definition: TableDefinition) -> TableState:
-        """Create a table.
-
-        Raises:
-            ResourceInUseException: the name is in use.
-        """
-        return await self._ask(CreateTable(definition))
-
-    async def update_table(self, name: str, edit: TableEdit) -> TableState:
-        """Change a table's settings.
+    async def ask(self, message: Message[ReplyT]) -> ReplyT:
+        """Let the database's actor handle a message; the message's class names its errors.
 
         Raises:
-            ResourceNotFoundException, ResourceInUseException: no such table, or not ACTIVE.
-            ValidationException, LimitExceededException: see ``table_rules.apply_edit``.
+            LimitExceededException: too many messages are waiting.
+            InternalServerError: the store refused a commit.
         """
-        return await self._ask(UpdateTable(name, edit))
-
-    async def delete_table(self, name: str) -> TableState:
-        """Delete a table.
-
-        Raises:
-            ResourceNotFoundException, ResourceInUseException: no such table, or it is being created
-                or deleted.
-            ValidationException: the table is protected against deletion.
-        """
-        return await self._ask(DeleteTable(name))
-
-    async def create_table_backup(self, name: str, backup_name: str) -> TableBackup:
-        """Start a backup of a table; it will contain all writes that were answered before.
-
-        Raises:
-            TableNotFoundException, TableInUseException: no such table, or it is being created or
-                deleted.
-        """
-        return await self._ask(CreateTableBackup(name, backup_name))
-
-    async def delete_table_backup(self, backup_id: TableBackupId, arn: str) -> TableBackup:
-        """Delete a backup of a table; returns its last description. Errors name it by its ARN.
-
-        Raises:
-            BackupNotFoundException, BackupInUseException: the backup does not exist, or is being
-                created or restored.
-        """
-        return await self._ask(DeleteTableBackup(backup_id, arn))
-
-    async def restore_table(
-        self, definition: TableDefinition, backup_id: TableBackupId, arn: str
-    ) -> TableState:
-        """Create a table from a backup; it is ACTIVE once it is complete.
-
-        Raises:
-            TableAlreadyExistsException, TableInUseException: the name is in use.
-            BackupNotFoundException, BackupInUseException: no such backup, or it is being created.
-            LimitExceededException: too many tables are being restored.
-        """
-        return await self._ask(RestoreTable(definition, backup_id, arn))
-
-    async def restore_table_to_time(self, message: RestoreTableToTime) -> TableState:
-        """Create a table from another one as it was; it is ACTIVE once it is complete.
-
-        Raises:
-            TableAlreadyExistsException, TableInUseException: the name is in use.
-            TableNotFoundException, PointInTimeRecoveryUnavailableException: the source is missing,
-                or can't be restored.
-            InvalidRestoreTimeException: the time is not in the source's window.
-            LimitExceededException: too many tables are being restored.
-        """
-        return await self._ask(message)
-
-    async def update_recovery(self, message: UpdateRecovery) -> None:
-        """Enable or disable a table's point-in-time recovery, or change its period.
-
-        Raises:
-            TableNotFoundException: no such table.
-            ContinuousBackupsUnavailableException: the table is being created.
-        """
-        await self._ask(message)
-
-    async def export_table(
-        self, table_name: str, request: dict[str, Any], grant: BucketGrant | None = None
-    ) -> TableExport:
-        """Start an export of a table; it will contain all writes that were answered before.
-
-        ``grant`` has the objects that the caller may use; None without policies.
-
-        Raises:
-            TableNotFoundException: no such table, or it is being created or deleted.
-            ExportConflictException: the client token was used for another export.
-            InvalidExportTimeException: the time is not the present.
-            LimitExceededException: too many exports are in progress.
-        """
-        return await self._ask(ExportTable(table_name, request, grant))
-
-    async def import_table(
-        self,
-        definition: TableDefinition,
-        request: dict[str, Any],
-        grant: BucketGrant | None = None,
-    ) -> TableImport:
-        """Import files into a new table, which is ACTIVE once it is complete.
-
-        ``grant`` has the objects that the caller may use; None without policies.
-
-        Raises:
-            ResourceInUseException: the name is in use.
-            ImportConflictException: the client token was used for another import.
-            LimitExceededException: too many imports are in progress.
-        """
-        return await self._ask(ImportTable(definition, request, grant))
-
-    async def cancel_import(self, import_id: str) -> TableImport:
-        """Delete the incomplete table of an import; returns the import as it is if it is over.
-
-        Raises:
-            ResourceNotFoundException: the import does not exist, or was forgotten.
-        """
-        return await self._ask(CancelImport(import_id))
-
-    async def cancel_export(self, export_id: str) -> TableExport:
-        """Stop an export, which ends FAILED; returns the export as it is if it is over.
-
-        Raises:
-            ResourceNotFoundException: the export does not exist, or was forgotten.
-        """
-        return await self._ask(CancelExport(export_id))
-
-    async def import_upload(
-        self, definition: TableDefinition, creation: dict[str, Any]
-    ) -> TableImport:
-        """Import files that a client uploads; raises as ``import_table``.
-
-        ``creation`` has the members of CreateTable. The pieces go to ``imports.uploads``.
-        """
-        request = {
-            "InputFormat": "DYNAMODB_JSON",
-            "InputCompressionType": "GZIP",
-            "TableCreationParameters": creation,
-        }
-        return await self._ask(ImportTable(definition, request))
-
-    async def start_bulk_put(
-        self, table_name: str, request: dict[str, Any], grant: BucketGrant | None = None
-    ) -> BulkOperation:
-        """Start to put the items of files into a table.
-
-        ``grant`` has the objects that the caller may use; None without policies.
-
-        Raises:
-            ResourceNotFoundException, ResourceInUseException: no such table, or it is being created
-                or deleted.
-            IdempotentParameterMismatchException: the client token was used for another operation.
-            LimitExceededException: too many bulk operations are in progress.
-        """
-        return await self._ask(StartBulkPutItems(table_name, request, grant))
-
-    async def cancel_bulk_operation(self, operation_id: str) -> BulkOperation:
-        """Stop a bulk operation; items that are written stay.
-
-        Raises:
-            ResourceNotFoundException: there is no such operation.
-        """
-        return await self._ask(CancelBulkOperation(operation_id))
-
-    async def change_destination(
-        self, message: EnableDestination | DisableDestination | UpdateDestination
-    ) -> StreamingDestination:
-        """Start or stop publishing a table's changes, or change the settings.
-
-        Raises:
-            ResourceNotFoundException, ResourceInUseException: no such table, or it is being created
-                or deleted.
-            ValidationException: see ``destination_rules``.
-        """
-        return await self._ask(message)
-
-    async def start_replay(self, message: StartReplay) -> ReplayProgress:
-        """Publish a table's changes to a topic again.
-
-        Raises:
-            ResourceNotFoundException, ResourceInUseException: no such table, or it is being created
-                or deleted.
-            ValidationException: see ``Replays.start``.
-        """
-        return await self._ask(message)
-
-    async def cancel_replay(self, replay_id: str) -> ReplayProgress:
-        """Stop a replay.
-
-        Raises:
-            ResourceNotFoundException: there is no such replay.
-        """
-        return await self._ask(CancelReplay(replay_id))
-
-    async def split_partition(
-        self,
-        name: str,
-        number: int,
-        at: bytes,
-        *,
-        share: float = 0.5,
-        index_id: int = TABLE_INDEX_ID,
-    ) -> tuple[int, int]:
-        """Split a partition of a table, or of a global index, at a position; returns its children.
-
-        Raises:
-            ResourceNotFoundException, ResourceInUseException: no such table, or it can't be split
-                now.
-            ValidationException: the partition can't be split at this position.
-        """
-        return await self._ask(SplitPartition(name, number, at, share, index_id))
-
-    async def update_time_to_live(self, name: str, change: TimeToLiveChange) -> None:
-        """Switch a table's time to live on or off.
-
-        Raises:
-            ResourceNotFoundException, ResourceInUseException: no such table, or it is being created
-                or deleted.
-            ValidationException: see ``dynactor.model.tables.time_to_live.changed``.
-        """
-        await self._ask(UpdateTimeToLive(name, change))
-
-    async def update_contributor_insights(
-        self, message: UpdateContributorInsights
-    ) -> SwitchedInsights:
-        """Switch Contributor Insights of a table or of one of its global indexes.
-
-        Raises:
-            ResourceNotFoundException: there is no such table or index.
-        """
-        return await self._ask(message)
-
-    def contributor_insights_status(
-        self, insights: ContributorInsights | None
-    ) -> ContributorInsightsStatus:
-        """The present state of Contributor Insights."""
-        return contributor_insights.status_of(
-            insights, self.clock.now_epoch_seconds(), self.settings.table_transition_seconds
-        )
-
-    async def _ask(self, message: Message[ReplyT]) -> ReplyT:
+        is_urgent = isinstance(message, UrgentMessage)
         try:
-            return await self._ref.ask(message)
+            return await self.actor.ref.ask(message, always=is_urgent, first=is_urgent)
         except MailboxFull:
             raise LimitExceededException(
                 "Too many table operations are waiting, try again"

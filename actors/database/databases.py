@@ -13,7 +13,7 @@ from anyio.abc import TaskGroup
 from msgspec import structs
 
 from dynactor.actors.database.database import Database, open_database
-from dynactor.actors.phases.database_settings import DatabaseSettings
+from dynactor.actors.parts.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import Clock
 from dynactor.model.errors import LimitExceededException
 from dynactor.model.kept_failure import KeptFailure

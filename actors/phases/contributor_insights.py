@@ -9,11 +9,9 @@ from __future__ import annotations
 from msgspec import Struct
 
 from dynactor.actors.catalog import definition_commit
-from dynactor.actors.catalog.catalog_owner import CatalogOwner
-from dynactor.actors.runtime.clock import Clock
+from dynactor.actors.parts.part import Part, Parts
 from dynactor.actors.runtime.mailbox import Message
-from dynactor.actors.table.table import Table
-from dynactor.model.definitions.table import ContributorInsightsMode
+from dynactor.model.definitions.table import ContributorInsights, ContributorInsightsMode
 from dynactor.model.errors import ResourceNotFoundException
 from dynactor.model.tables import contributor_insights as rules
 from dynactor.model.tables.contributor_insights import ContributorInsightsStatus
@@ -27,7 +25,11 @@ class SwitchedInsights(Struct, frozen=True):
 
 
 class UpdateContributorInsights(Message[SwitchedInsights], frozen=True):
-    """Switch Contributor Insights of a table, or of the named index."""
+    """Switch Contributor Insights of a table, or of the named index.
+
+    Raises:
+        ResourceNotFoundException: there is no such table or index.
+    """
 
     table_name: str
     index_name: str | None
@@ -36,14 +38,20 @@ class UpdateContributorInsights(Message[SwitchedInsights], frozen=True):
     mode: ContributorInsightsMode | None = None
 
 
-class ContributorInsightsSwitch:
+class ContributorInsightsSwitch(Part):
     """Switches Contributor Insights on or off."""
 
-    def __init__(self, owner: CatalogOwner, clock: Clock) -> None:
-        self._owner = owner
-        self._clock = clock
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self.handlers = {UpdateContributorInsights: self._update}
 
-    async def update(self, table: Table, message: UpdateContributorInsights) -> SwitchedInsights:
+    def status(self, insights: ContributorInsights | None) -> ContributorInsightsStatus:
+        """The present state of Contributor Insights."""
+        return rules.status_of(
+            insights, self._clock.now_epoch_seconds(), self._settings.table_transition_seconds
+        )
+
+    async def _update(self, message: UpdateContributorInsights) -> SwitchedInsights:
         """Switch Contributor Insights on or off, durably.
 
         The returned status is ENABLING or DISABLING if anything was changed.
@@ -53,6 +61,7 @@ class ContributorInsightsSwitch:
                 deleted.
             StoreError: nothing was changed.
         """
+        table = self._tables.named(message.table_name)
         old = table.definition
         if old.status in ("CREATING", "DELETING"):
             raise ResourceNotFoundException(

@@ -14,8 +14,8 @@ Only the database's actor calls methods that change state.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import anyio
 import structlog
@@ -23,18 +23,23 @@ from msgspec import Struct, structs
 
 from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.definition_commit import Stored
-from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.derived.kafka.broken_destination import BrokenDestination
 from dynactor.actors.derived.kafka.kafka_sender import KafkaSender
 from dynactor.actors.derived.kafka.kafka_sink import KafkaSink, relay_contract
-from dynactor.actors.derived.kafka.publishing import Publishing
 from dynactor.actors.derived.kafka.relay import KafkaRelay, RelayTarget
 from dynactor.actors.derived.kafka.relay_progress import RelayProgress
 from dynactor.actors.derived.kafka.topic_session import TopicSession
 from dynactor.actors.followers.stored_checkpoint import first_checkpoints
-from dynactor.actors.phases.phase_machine import Phase, PhaseMachine, Subject
+from dynactor.actors.parts.long_work import Pieces, chained
+from dynactor.actors.parts.part import Part, Parts
+from dynactor.actors.parts.phase_machine import Phase, PhaseMachine, Subject, table_subject
+from dynactor.actors.phases.log_trimming import LogTrimmer
+from dynactor.actors.phases.publishing import Publishing
+from dynactor.actors.phases.replays import Replays
+from dynactor.actors.phases.streams import StreamRegistry
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.followers import ActorFollowing
+from dynactor.actors.table.messages import OwnMessage
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import (
     TABLE_INDEX_ID,
@@ -42,16 +47,24 @@ from dynactor.model.definitions.table import (
     StreamingDestination,
     TableDefinition,
 )
+from dynactor.model.errors import ValidationException
 from dynactor.model.tables import destination_rules as rules
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage import key_layout
-from dynactor.storage.catalog import TableRecord
+from dynactor.storage.catalog import Catalog, TableRecord
 
 _log = structlog.get_logger("kafka")
 
 
 class EnableDestination(Message[StreamingDestination], frozen=True):
-    """Publish a table's changes to a topic from now on."""
+    """Publish a table's changes to a topic from now on.
+
+    Raises:
+        ResourceNotFoundException, ResourceInUseException: no such table, or it is being created or
+            deleted.
+        ValidationException: there is no Kafka, a replay writes to the topic, or as
+            ``destination_rules.enabled``.
+    """
 
     name: str
     topic: str
@@ -59,21 +72,31 @@ class EnableDestination(Message[StreamingDestination], frozen=True):
 
 
 class DisableDestination(Message[StreamingDestination], frozen=True):
-    """Stop publishing a table's changes to a topic."""
+    """Stop publishing a table's changes to a topic.
+
+    Raises:
+        ResourceNotFoundException, ResourceInUseException: see ``EnableDestination``.
+        ValidationException: see ``destination_rules.disabling``.
+    """
 
     name: str
     topic: str
 
 
 class UpdateDestination(Message[StreamingDestination], frozen=True):
-    """Change the precision of published times."""
+    """Change the precision of published times.
+
+    Raises:
+        ResourceNotFoundException, ResourceInUseException: see ``EnableDestination``.
+        ValidationException: see ``destination_rules.updated``.
+    """
 
     name: str
     topic: str
     precision: CreationTimePrecision
 
 
-class CheckDestinations(Message[None], frozen=True):
+class CheckDestinations(OwnMessage, frozen=True):
     """Check whether to cut off a destination, or to end a replay."""
 
 
@@ -89,25 +112,30 @@ class TableDestination(Struct, frozen=True):
         return _subscriber(self.table.definition, self.destination)
 
 
-class DestinationPhases:
+class DestinationPhases(Part):
     """Changes Kafka destinations, and moves them through their phases.
 
     Without a broker relays publish nothing, and recorded changes are kept.
     """
 
-    def __init__(
-        self, publishing: Publishing, tables: Tables, tell: Callable[[float, Message[Any]], None]
-    ) -> None:
-        """``tell(seconds, message)`` puts a message into the mailbox of the database's actor."""
-        self._publishing = publishing
-        self._owner = publishing.owner
-        self._supervisor = publishing.environment.supervisor
-        self._settings = publishing.settings
-        self._environment = publishing.kafka
-        self._tables = tables
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._publishing = parts[Publishing]
+        self._relays = self._publishing.settings
+        self._kafka = self._publishing.kafka
+        self._replays = parts[Replays]
+        self._streams = parts[StreamRegistry]
+        self._log_trimmer = parts[LogTrimmer]
+        self._next_check: asyncio.TimerHandle | None = None
+        self.handlers = {
+            EnableDestination: self._enable_named,
+            DisableDestination: self._disable,
+            UpdateDestination: self._update,
+            CheckDestinations: self._check_all,
+        }
         # By subscriber: the number of partitions that the relay has found in its topic.
         self._partition_counts: dict[bytes, int] = {}
-        self.machine = PhaseMachine(
+        self._machine = PhaseMachine(
             "destination",
             {
                 "ENABLING": Phase(("ACTIVE",), self._relay, leave=self._activate),
@@ -118,8 +146,12 @@ class DestinationPhases:
             },
             find=self._find,
             stored_phase=lambda thing: thing.destination.status,
-            tell=tell,
+            tell=parts.tell_later,
+            part_ids=lambda table: [
+                destination.destination_id for destination in table.definition.destinations
+            ],
         )
+        self.machines = [self._machine]
 
     def relay(self, table: Table, destination: StreamingDestination) -> KafkaRelay | None:
         """The active relay of a destination."""
@@ -161,23 +193,35 @@ class DestinationPhases:
         A restored table gets its topic when it is complete, because restored items are not
         published.
         """
-        if not self._settings.all_tables or self._environment is None or definition.destinations:
+        if not self._relays.all_tables or self._kafka is None or definition.destinations:
             return None
         if definition.restore_phase != "DONE":
             return None
-        return rules.default_topic(self._settings.topic_prefix, definition.name)
+        return rules.default_topic(self._relays.topic_prefix, definition.name)
 
-    async def resume(self, table: Table) -> None:
-        """Resume the destinations of a table, at start and after a change."""
-        for destination in table.definition.destinations:
-            await self.machine.resume(_subject(table.definition, destination))
+    async def adopt(self, loaded: Catalog) -> None:
+        """Check the destinations periodically from now on."""
+        del loaded
+        self._check_later()
+
+    async def opening(self, table: Table) -> None:
+        """Give the table a destination if all tables have one."""
+        topic = self.wanted(table.definition)
+        if topic is not None:
+            self._parts.tell(EnableDestination(table.definition.name, topic))
 
     def _find(self, subject: Subject) -> TableDestination | None:
-        table = self._tables.same(subject.table_name, subject.table_id)
+        table = self._parts.find_table(subject)
         if table is None:
             return None
         destination = _destination(table.definition, subject.part_id)
         return None if destination is None else TableDestination(table, destination)
+
+    async def _enable_named(self, message: EnableDestination) -> StreamingDestination:
+        table = self._tables.settled(message.name)
+        if self._replays.writes_to(message.topic):
+            raise ValidationException(f"A replay is writing to topic {message.topic}")
+        return await self.enable(table, message)
 
     async def enable(self, table: Table, message: EnableDestination) -> StreamingDestination:
         """Record a table's changes for a topic from now on.
@@ -189,40 +233,48 @@ class DestinationPhases:
         self._publishing.needed_kafka()
         definition = rules.enabled(table.definition, message.topic, message.precision)
         await self._record_for(table, definition, definition.destinations[-1])
-        destination = table.definition.destinations[-1]
-        await self.machine.resume(_subject(definition, destination))
-        return destination
+        await self._machine.resume_table(table)
+        return table.definition.destinations[-1]
 
-    async def disable(self, table: Table, message: DisableDestination) -> StreamingDestination:
-        """Stop recording for a topic.
-
-        Raises:
-            ValidationException: see ``destination_rules.disabling``.
-            StoreError: nothing was changed.
-        """
+    async def _disable(self, message: DisableDestination) -> StreamingDestination:
+        table = self._tables.settled(message.name)
         definition = rules.disabling(table.definition, message.topic)
         destination = rules.in_use(definition)
         assert destination is not None
         await self._put(table, definition)
-        await self.machine.resume(_subject(definition, destination))
+        await self._machine.resume_table(table)
         return destination
 
-    async def update(self, table: Table, message: UpdateDestination) -> StreamingDestination:
-        """Change the precision of published times.
-
-        Raises:
-            ValidationException: see ``destination_rules.updated``.
-            StoreError: nothing was changed.
-        """
+    async def _update(self, message: UpdateDestination) -> StreamingDestination:
+        table = self._tables.settled(message.name)
         definition = rules.updated(table.definition, message.topic, message.precision)
         destination = rules.in_use(definition)
         assert destination is not None
         await self._put(table, definition)
         await table.followers.detach(_subscriber(definition, destination))
-        await self.machine.restart(_subject(definition, destination))
+        await self._machine.restart(table_subject(table, destination.destination_id))
         return structs.replace(destination, status="UPDATING")
 
-    async def check(self, table: Table, now_epoch_seconds: float) -> bool:
+    async def _check_all(self, message: CheckDestinations) -> Pieces:
+        """Cut off destinations that lag too far behind, and reclaim their disk space."""
+        del message
+        self._replays.check()
+        now = self._clock.now_epoch_seconds()
+        for table in list(self._tables.values()):
+            if self._tables.has(table) and await self._check(table, now):
+                async for _ in chained(self._log_trimmer.give_back(table, now)):
+                    yield
+            yield
+        self._check_later()
+
+    def _check_later(self) -> None:
+        # Start only one timer, because the actor may adopt the catalog repeatedly.
+        if self._next_check is not None:
+            self._next_check.cancel()
+        loop, seconds = asyncio.get_running_loop(), self._relays.check_seconds
+        self._next_check = loop.call_later(seconds, self._parts.tell, CheckDestinations())
+
+    async def _check(self, table: Table, now_epoch_seconds: float) -> bool:
         """Cut off the destination of a table if it lags too far behind; return whether it was."""
         for destination in table.definition.destinations:
             relay = self.relay(table, destination)
@@ -234,7 +286,7 @@ class DestinationPhases:
         return False
 
     async def _over_bounds(self, relay: KafkaRelay, now_epoch_seconds: float) -> str | None:
-        settings = self._settings
+        settings = self._relays
         if relay.contract.must_accept_gap(relay.lag_bytes):
             return f"more than {settings.retention_bytes} bytes of changes were not taken"
         if settings.retention_seconds is None or not relay.lag_records:
@@ -269,20 +321,15 @@ class DestinationPhases:
             forgotten=subscriber,
         )
         await table.followers.detach(subscriber)
-        await self.machine.resume(_subject(table.definition, broken))
+        await self._machine.resume_table(table)
 
     async def drain(self, table: Table) -> None:
         """Publish a table's recorded changes, up to a deadline."""
-        with anyio.move_on_after(self._settings.draining_seconds):
+        with anyio.move_on_after(self._relays.draining_seconds):
             for destination in table.definition.destinations:
                 relay = self.relay(table, destination)
                 if relay is not None:
                     await relay.drain()
-
-    async def close(self) -> None:
-        """Close the broker; the relays have ended."""
-        if self._environment is not None:
-            await self._environment.shared.close()
 
     async def _record_for(
         self, table: Table, definition: TableDefinition, destination: StreamingDestination
@@ -296,7 +343,7 @@ class DestinationPhases:
             # A table with items may have counters of 0, because children of a split begin at 0.
             has_items = any(head.item_counts.get(TABLE_INDEX_ID) for head in heads)
             was_written = has_items or any(counters.values())
-            needs_snapshot = was_written and self._settings.snapshot == "initial"
+            needs_snapshot = was_written and self._relays.snapshot == "initial"
             begun = structs.replace(
                 destination,
                 began_late=was_written,
@@ -315,6 +362,7 @@ class DestinationPhases:
             )
 
         await definition_commit.redefine(self._owner, table, definition, storing)
+        await self._streams.attach_logs(table)
 
     # -- phases -----------------------------------------------------------------------------
 
@@ -327,7 +375,7 @@ class DestinationPhases:
         target = RelayTarget(
             definition.table_id,
             thing.subscriber,
-            f"{self._settings.topic_prefix}.{definition.name}.{definition.uuid}."
+            f"{self._relays.topic_prefix}.{definition.name}.{definition.uuid}."
             f"{destination.destination_id}",
             destination.topic,
             self._publishing.source(definition),
@@ -343,9 +391,9 @@ class DestinationPhases:
         relay = KafkaRelay(
             target,
             await table.followers.feeds_for(target.subscriber),
-            self._publishing.environment.store,
-            self._environment,
-            self._settings,
+            self._store,
+            self._kafka,
+            self._relays,
             settled=settled,
         )
         await relay.load()
@@ -389,17 +437,17 @@ class DestinationPhases:
 
     async def _wait_for_broker(self, thing: TableDestination, over: Callable[[], None]) -> None:
         table, destination = thing.table, thing.destination
-        if self._environment is None or table.followers.following(thing.subscriber) is not None:
+        if self._kafka is None or table.followers.following(thing.subscriber) is not None:
             return
-        session = TopicSession(self._environment, destination.topic, thing.subscriber)
-        contract = relay_contract(self._settings)
+        session = TopicSession(self._kafka, destination.topic, thing.subscriber)
+        contract = relay_contract(self._relays)
         waiting = BrokenDestination(
             destination.topic,
             # This sender only checks whether the topic can be reached. The relay that starts after
             # it sends the gap.
             KafkaSender(
                 session,
-                KafkaSink(self._publishing.source(table.definition), self._settings, contract),
+                KafkaSink(self._publishing.source(table.definition), self._relays, contract),
             ),
             contract,
             reached=lambda _: over(),
@@ -439,10 +487,6 @@ class DestinationPhases:
 
 def _nothing() -> None:
     """Do nothing: the callback of a relay that is to end no phase."""
-
-
-def _subject(definition: TableDefinition, destination: StreamingDestination) -> Subject:
-    return Subject(definition.table_id, definition.name, destination.destination_id)
 
 
 def _destination(definition: TableDefinition, destination_id: int) -> StreamingDestination | None:

@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct, structs
 
 from dynactor.actors.catalog import definition_commit
-from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.definition_commit import Stored
 from dynactor.actors.followers.stored_checkpoint import first_checkpoints
 from dynactor.actors.indexes.global_index import GlobalIndexActors
-from dynactor.actors.phases.phase_machine import GONE, Phase, update_phases
-from dynactor.actors.table.environment import TableEnvironment
+from dynactor.actors.parts.part import Part, Parts
+from dynactor.actors.parts.phase_machine import GONE, Phase, PhaseMachine, Subject, update_phases
+from dynactor.actors.phases.splits import Splitter
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import GlobalIndex, IndexStatus, TableDefinition
 from dynactor.model.tables import global_index_changes
@@ -34,7 +34,7 @@ class TableIndex(Struct, frozen=True):
     index: GlobalIndex
 
 
-def stored_phase(thing: TableIndex) -> str:
+def _stored_phase(thing: TableIndex) -> str:
     """The phase of an index, by its definition."""
     table, index = thing.table, thing.index
     if index.status == "DELETING":
@@ -47,32 +47,47 @@ def stored_phase(thing: TableIndex) -> str:
     return "FOLLOWED"
 
 
-def stored_update(thing: TableIndex) -> str:
+def _stored_update(thing: TableIndex) -> str:
     """The phase of an index's throughput, which may change during the filling."""
     index = thing.index
     is_updating = index.status == "UPDATING" and index.backfilling is not False
     return "UPDATING" if is_updating else "SETTLED"
 
 
-class IndexPhases:
+class IndexPhases(Part):
     """Starts and ends the phases of indexes."""
 
-    def __init__(
-        self,
-        owner: CatalogOwner,
-        environment: TableEnvironment,
-        grow: Callable[[Table], None],
-    ) -> None:
-        """``grow`` splits a table's partitions as its throughput requires."""
-        self._owner = owner
-        self._store = environment.store
-        self._supervisor = environment.supervisor
-        self._grow = grow
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._splits = parts[Splitter]
+        self._machine = PhaseMachine(
+            "index",
+            self._phases(),
+            find=self._find,
+            stored_phase=_stored_phase,
+            tell=parts.tell_later,
+            part_ids=_index_ids,
+        )
+        updates = PhaseMachine(
+            "index throughput",
+            update_phases(parts.settings.table_transition_seconds, self._end_update),
+            find=self._find,
+            stored_phase=_stored_update,
+            tell=parts.tell_later,
+            part_ids=_index_ids,
+        )
+        self.machines = [self._machine, updates]
 
-    def phases(
-        self, allocation_seconds: float, transition_seconds: float
-    ) -> Mapping[str, Phase[TableIndex]]:
+    def is_stuck(self, table: Table) -> bool:
+        """Whether an index can't be filled: the store refuses it, or its actor was abandoned."""
+        return self._machine.is_refused(table.definition.table_id) or any(
+            actors.is_stuck for actors in table.followers.indexes.values()
+        )
+
+    def _phases(self) -> Mapping[str, Phase[TableIndex]]:
         """The table of phases."""
+        allocation_seconds = self._settings.index_allocation_seconds
+        transition_seconds = self._settings.table_transition_seconds
         return {
             # The index waits until the table has the items of its backup.
             "WAITING": Phase(),
@@ -94,9 +109,14 @@ class IndexPhases:
             "DELETING": Phase((GONE,), seconds=transition_seconds, leave=self._delete),
         }
 
-    def updates(self, transition_seconds: float) -> Mapping[str, Phase[TableIndex]]:
-        """The table of phases of an index's throughput."""
-        return update_phases(transition_seconds, self._end_update)
+    def _find(self, subject: Subject) -> TableIndex | None:
+        table = self._parts.find_table(subject)
+        if table is None:
+            return None
+        for index in table.definition.global_indexes:
+            if index.definition.index_id == subject.part_id:
+                return TableIndex(table, index)
+        return None
 
     async def _begin_backfill(self, thing: TableIndex) -> str:
         table, index = thing.table, thing.index
@@ -110,7 +130,7 @@ class IndexPhases:
 
         await definition_commit.redefine(self._owner, table, definition, storing)
         # The index may have a higher throughput now than its partitions can serve.
-        self._grow(table)
+        self._splits.grow(table)
         return "FILLING"
 
     async def _fill(self, thing: TableIndex, over: Callable[[], None]) -> None:
@@ -142,12 +162,12 @@ class IndexPhases:
 
     async def _end_update(self, thing: TableIndex) -> str:
         await self._put(thing.table, global_index_changes.after_update(thing.index))
-        self._grow(thing.table)
+        self._splits.grow(thing.table)
         return "SETTLED"
 
     async def _delete(self, thing: TableIndex) -> None:
         await self._remove(thing.table, thing.index)
-        self._grow(thing.table)
+        self._splits.grow(thing.table)
 
     async def _remove(self, table: Table, index: GlobalIndex) -> None:
         """Delete an index's entries, its partitions and its followers' checkpoints."""
@@ -203,12 +223,8 @@ async def _wait_caught_up(actors: GlobalIndexActors, over: Callable[[], None]) -
         over()
 
 
-def find(table: Table, index_id: int) -> TableIndex | None:
-    """An index of a table; None if it does not exist."""
-    for index in table.definition.global_indexes:
-        if index.definition.index_id == index_id:
-            return TableIndex(table, index)
-    return None
+def _index_ids(table: Table) -> list[int]:
+    return [index.definition.index_id for index in table.definition.global_indexes]
 
 
 def _with_index(definition: TableDefinition, index: GlobalIndex) -> TableDefinition:

@@ -11,13 +11,13 @@ from contextlib import aclosing
 from math import inf
 from typing import Final, NamedTuple
 
-from dynactor.actors.catalog.long_work import Pieces, chained
-from dynactor.actors.catalog.space_reclaim import SpaceReclaimer, reclaim_row
-from dynactor.actors.catalog.streams import StreamRegistry
-from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.feeds.change_feed import ChangeFeed
 from dynactor.actors.followers.log_positions import TRANSACTION_US
-from dynactor.actors.splitting.splits import Splitter
+from dynactor.actors.parts.long_work import Pieces, chained
+from dynactor.actors.parts.part import Part, Parts
+from dynactor.actors.phases.space_reclaim import SpaceReclaimer, reclaim_row
+from dynactor.actors.phases.splits import Splitter
+from dynactor.actors.phases.streams import StreamRegistry
 from dynactor.actors.table.table import Table
 from dynactor.model.limits import DAY_SECONDS
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
@@ -43,33 +43,19 @@ class _Rest(NamedTuple):
     until: float
 
 
-class LogTrimmer:
+class LogTrimmer(Part):
     """Trims all logs periodically, and the logs of one table immediately."""
 
-    def __init__(
-        self,
-        tables: Tables,
-        streams: StreamRegistry,
-        splits: Splitter,
-        space: SpaceReclaimer,
-    ) -> None:
-        self._tables = tables
-        self._streams = streams
-        self._splits = splits
-        self._space = space
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._streams = parts[StreamRegistry]
+        self._splits = parts[Splitter]
+        self._space = parts[SpaceReclaimer]
         # By table id: states of tables in which nothing can be trimmed for some time.
         self._resting: dict[int, _Rest] = {}
 
     async def keep(self, now_epoch_seconds: float) -> Pieces:
-        """Roll old shards, forget old streams, and trim records without readers.
-
-        Also retry the reclaims that failed on a full disk.
-        """
-        self._space.begin_again()
-        async for _ in chained(
-            self._streams.roll(now_epoch_seconds), self._streams.expire(now_epoch_seconds)
-        ):
-            yield
+        """Trim records without readers."""
         tables = [
             table
             for table in self._tables.values()
@@ -197,6 +183,5 @@ class LogTrimmer:
             ):
                 await self._splits.release(table, ended)
                 # This trim made the change itself, so the floors still hold.
-                record = table.record
                 record = table.record
             yield rest_seconds

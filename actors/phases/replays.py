@@ -17,13 +17,16 @@ from msgspec import structs
 
 from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.definition_commit import Stored
-from dynactor.actors.derived.kafka.publishing import Publishing
 from dynactor.actors.derived.kafka.replay import Replay, ReplayPlace
 from dynactor.actors.derived.kafka.replay_progress import ReplayProgress, ReplayStart
 from dynactor.actors.followers.stored_checkpoint import first_checkpoints
+from dynactor.actors.parts.part import Part, Parts
+from dynactor.actors.phases.publishing import Publishing
+from dynactor.actors.phases.streams import StreamRegistry
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.runtime.randomness import random_uuid
 from dynactor.actors.table.followers import ActorFollowing
+from dynactor.actors.table.messages import OwnMessage
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import TABLE_INDEX_ID, TableDefinition
 from dynactor.model.errors import ResourceNotFoundException, ValidationException
@@ -42,7 +45,14 @@ _log = structlog.get_logger("kafka")
 
 
 class StartReplay(Message[ReplayProgress], frozen=True):
-    """Publish a table's changes to a topic again."""
+    """Publish a table's changes to a topic again.
+
+    Raises:
+        ResourceNotFoundException, ResourceInUseException: no such table, or it is being created or
+            deleted.
+        ValidationException: there is no Kafka, the topic can't be used, or the logs do not go back
+            that far.
+    """
 
     name: str
     topic: str
@@ -51,12 +61,16 @@ class StartReplay(Message[ReplayProgress], frozen=True):
 
 
 class CancelReplay(Message[ReplayProgress], frozen=True):
-    """Stop publishing."""
+    """Stop publishing.
+
+    Raises:
+        ResourceNotFoundException: there is no such replay.
+    """
 
     replay_id: str
 
 
-class EndReplay(Message[None], frozen=True):
+class EndReplay(OwnMessage, frozen=True):
     """A replay has ended."""
 
     table_id: int
@@ -64,13 +78,18 @@ class EndReplay(Message[None], frozen=True):
     replay_id: str
 
 
-class Replays:
+class Replays(Part):
     """Running replays, and the most recently ended ones."""
 
-    def __init__(self, publishing: Publishing) -> None:
-        self._publishing = publishing
-        self._owner = publishing.owner
-        self._environment = publishing.environment
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._publishing = parts[Publishing]
+        self._streams = parts[StreamRegistry]
+        self.handlers = {
+            StartReplay: self._start,
+            CancelReplay: self._cancel,
+            EndReplay: self._end,
+        }
         self._replays: dict[str, Replay] = {}
         # The ids of jobs whose changes are recorded, and whose checkpoints are stored.
         self._recording: set[str] = set()
@@ -91,16 +110,9 @@ class Replays:
 
     # -- for the database's actor -----------------------------------------------------------
 
-    async def start(
-        self, table: Table, message: StartReplay, definitions: Iterable[TableDefinition]
-    ) -> ReplayProgress:
-        """Start a job. ``definitions`` are those of all tables.
-
-        Raises:
-            ValidationException: there is no Kafka, the topic can't be used, or the logs do not go
-                back that far.
-            StoreError: nothing was changed.
-        """
+    async def _start(self, message: StartReplay) -> ReplayProgress:
+        table = self._tables.settled(message.name)
+        definitions = await self._parts.definitions()
         kafka = self._publishing.needed_kafka()
         self._check_topic(message.topic, definitions)
         # Find the positions in the logs first, so that an error changes nothing.
@@ -114,35 +126,32 @@ class Replays:
         replay = Replay(
             await self._place(table, message, replay_id, is_whole=is_whole),
             [feed for feed in await table.followers.feeds() if feed.partition_number in followed],
-            self._environment.store,
+            self._store,
             kafka,
-            ended=lambda: self._publishing.tell(end),
+            ended=lambda: self._parts.tell(end),
         )
         await replay.load()
         self._forget_oldest()
         self._replays[replay_id] = replay
-        table.followers.attach(subscriber, ActorFollowing(replay, self._environment.supervisor))
-        self._environment.supervisor.start(replay)
+        table.followers.attach(subscriber, ActorFollowing(replay, self._supervisor))
+        self._supervisor.start(replay)
         # An actor that the supervisor abandons sends no message, so also use the end of its
         # mailbox.
-        replay.mailbox.when_closed().add_done_callback(lambda _: self._publishing.tell(end))
+        replay.mailbox.when_closed().add_done_callback(lambda _: self._parts.tell(end))
+        await self._streams.attach_logs(table)
         return replay.progress
 
-    async def cancel(self, message: CancelReplay) -> ReplayProgress:
-        """Stop a job.
-
-        Raises:
-            ResourceNotFoundException: the job does not exist.
-        """
+    async def _cancel(self, message: CancelReplay) -> ReplayProgress:
         replay = self._named(message.replay_id)
-        await self._environment.supervisor.stop(replay)
+        await self._supervisor.stop(replay)
         if not replay.is_over:
             replay.fail_abandoned()
         return replay.progress
 
-    async def end(self, table: Table, message: EndReplay) -> None:
+    async def _end(self, message: EndReplay) -> None:
         """Stop recording changes and keeping logs for a job that has ended."""
-        if message.replay_id not in self._recording:
+        table = self._tables.same(message.name, message.table_id)
+        if table is None or message.replay_id not in self._recording:
             return
         subscriber = key_layout.replay_subscriber(message.table_id, message.replay_id)
         await table.followers.detach(subscriber)
@@ -158,7 +167,7 @@ class Replays:
         await definition_commit.redefine(self._owner, table, definition, storing)
         self._recording.discard(message.replay_id)
 
-    async def forget(self, table: Table) -> None:
+    async def opening(self, table: Table) -> None:
         """Stop recording for jobs that ended with the server; the table has no actors yet."""
         if not table.definition.is_replayed:
             return
@@ -170,6 +179,10 @@ class Replays:
             # Ignore the error, because a server must start on a full disk, too. The next start
             # tries again.
             _log.info("replay_cleanup_delayed", table=table.definition.name, error=str(error))
+
+    def may_move(self, table: Table) -> bool:
+        """Whether no job publishes the table."""
+        return not table.definition.is_replayed
 
     def check(self) -> None:
         """End the jobs with more unpublished changes than the logs keep for them."""
@@ -284,8 +297,8 @@ class Replays:
         """
         if start.origin == "snapshot":
             return None, True
-        view = self._environment.store.durable()
-        now_us = int(self._environment.clock.now_epoch_seconds() * MICROSECONDS_PER_SECOND)
+        view = self._store.durable()
+        now_us = int(self._clock.now_epoch_seconds() * MICROSECONDS_PER_SECOND)
         logs = await log_bounds.reaches(view, table.record, now_us)
         if start.origin == "beginning":
             if all(log.after == log.last and log.lost_us is not None for log in logs):
@@ -322,7 +335,7 @@ class Replays:
             raise ValidationException(
                 f"{number.wire()} is not the sequence number of a change of table {name}"
             )
-        view = self._environment.store.durable()
+        view = self._store.durable()
         record = await log_bounds.first_behind(view, number.partition_number, number.counter - 1)
         if number.counter <= log.after or record is None:
             raise _too_far_back(name, logs)

@@ -1,7 +1,7 @@
 """Creates, changes and deletes tables, in the catalog and then in memory.
 
 A stream that starts or ends with its table is written in the same commit. Only the database's actor
-calls this part, and starts the table's followers itself.
+calls this part.
 """
 
 from __future__ import annotations
@@ -12,24 +12,25 @@ from contextlib import nullcontext
 from msgspec import structs
 
 from dynactor.actors.catalog import definition_commit
-from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.definition_commit import Stored
-from dynactor.actors.catalog.space_reclaim import LARGE_BYTES, SpaceReclaimer, reclaim_row
-from dynactor.actors.catalog.streams import StreamRegistry, stream_row
-from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.followers.stored_checkpoint import first_checkpoints
-from dynactor.actors.phases.database_settings import DatabaseSettings
+from dynactor.actors.parts.part import Part, Parts
+from dynactor.actors.parts.phase_machine import PhaseMachine, table_subject
+from dynactor.actors.phases import table_phases
+from dynactor.actors.phases.cooldowns import Cooldowns
 from dynactor.actors.phases.destination_phases import DestinationPhases
+from dynactor.actors.phases.space_reclaim import LARGE_BYTES, SpaceReclaimer, reclaim_row
+from dynactor.actors.phases.splits import Splitter
+from dynactor.actors.phases.streams import StreamRegistry, stream_row
 from dynactor.actors.runtime.randomness import random_uuid
-from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.followers import subscribers_at_creation
-from dynactor.actors.table.messages import UpdateTable
+from dynactor.actors.table.messages import CreateTable, UpdateTable
 from dynactor.actors.table.state import IndexCounters, TableState, state_of
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import GlobalIndex, TableDefinition
 from dynactor.model.errors import ResourceInUseException
 from dynactor.model.tables import destination_rules
-from dynactor.model.tables.table_rules import after_edit, apply_edit, in_use, settled
+from dynactor.model.tables.table_rules import TableEdit, after_edit, apply_edit, in_use, settled
 from dynactor.model.throttling.partition_count import partition_count
 from dynactor.storage import key_layout, partition_map
 from dynactor.storage.catalog import CatalogHead, TableRecord, new_head
@@ -37,35 +38,47 @@ from dynactor.storage.store import Row, StoreError, Unknown
 from dynactor.streams.shard import Stream
 
 
-class TableChanges:
+class TableChanges(Part):
     """Creates, changes and deletes tables. Invariant: every table in memory is in the catalog."""
 
-    def __init__(
-        self,
-        owner: CatalogOwner,
-        environment: TableEnvironment,
-        settings: DatabaseSettings,
-        tables: Tables,
-        *,
-        streams: StreamRegistry,
-        destinations: DestinationPhases,
-        space: SpaceReclaimer,
-    ) -> None:
-        self._owner = owner
-        self._environment = environment
-        self._clock = environment.clock
-        self._settings = settings
-        self._tables = tables
-        self._streams = streams
-        self._destinations = destinations
-        self._space = space
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._streams = parts[StreamRegistry]
+        self._destinations = parts[DestinationPhases]
+        self._space = parts[SpaceReclaimer]
+        self._splits = parts[Splitter]
+        self._cooldowns = Cooldowns(self._clock, is_on=parts.settings.control_plane_cooldowns)
+        self._update_machine = PhaseMachine(
+            "table settings",
+            table_phases.updates(
+                self._owner, parts.settings.table_transition_seconds, self._splits.grow
+            ),
+            find=parts.find_table,
+            stored_phase=table_phases.stored_update,
+            tell=parts.tell_later,
+        )
+        self.machines = [self._update_machine]
+        self.handlers = {CreateTable: self._create, UpdateTable: self._update}
+
+    def check_deletable(self, table: Table) -> None:
+        """Refuse to delete a table whose policy has just changed.
+
+        Raises:
+            ResourceInUseException: its policy has just changed.
+        """
+        self._cooldowns.check_deletion(table.definition)
+
+    async def _create(self, message: CreateTable) -> TableState:
+        state = await self.create(message.definition)
+        await self._parts.resume(self._tables[message.definition.name])
+        return state
 
     async def create(
         self,
         wanted: TableDefinition,
         also: Callable[[TableDefinition], Sequence[Row]] = lambda _: (),
     ) -> TableState:
-        """Create a table; its ids, times and status are filled in.
+        """Create a table; its ids, times and status are filled in. The caller resumes it.
 
         ``also`` returns other rows to store in the same commit.
 
@@ -127,19 +140,24 @@ class TableChanges:
     def _takes_its_time(self, wanted: TableDefinition) -> bool:
         return bool(self._settings.table_transition_seconds) or wanted.restore_phase != "DONE"
 
-    async def update(self, message: UpdateTable) -> TableState:
-        """Change a table's settings.
-
-        Raises:
-            ResourceNotFoundException, ResourceInUseException: no such table, or not ACTIVE.
-            ValidationException, LimitExceededException: see ``table_rules.apply_edit``.
-            StoreError: nothing was changed, or the outcome is ``Unknown``.
-        """
+    async def _update(self, message: UpdateTable) -> TableState:
         table = self._tables.settled(message.name)
         old = table.definition
+        self._cooldowns.check_edit(old, message.edit)
+        state = await self._change(table, message.edit)
+        self._cooldowns.note(old, message.edit)
+        if table.definition.changing != old.changing:
+            # Earlier changes end together with the latest one.
+            await self._update_machine.restart(table_subject(table))
+        await self._parts.resume(table)
+        self._splits.grow(table)
+        return state
+
+    async def _change(self, table: Table, edit: TableEdit) -> TableState:
+        old = table.definition
         now = self._clock.now_epoch_seconds()
-        new = apply_edit(old, message.edit, now, self._settings.throughput_decreases_per_day)
-        if message.edit.stream is not None:
+        new = apply_edit(old, edit, now, self._settings.throughput_decreases_per_day)
+        if edit.stream is not None:
             new = self._labelled(new, now)
         answered = await state_of(table)
         stored = self._settled(new)
@@ -169,9 +187,22 @@ class TableChanges:
 
         Raises:
             Unknown: the table is closed until the catalog is loaded again.
-            StoreError: the table still exists and accepts writes; the caller restarts its
-                followers.
+            StoreError: the table still exists and accepts writes.
         """
+        await self._parts.closing(table)
+        try:
+            await self._drop(table, size_bytes, also, keeps_items=keeps_items)
+        except Unknown:
+            raise
+        except StoreError:
+            # The deletion has stopped the followers, so start them again.
+            await self._parts.restart(table)
+            raise
+        self._parts.forget(table.definition.table_id)
+
+    async def _drop(
+        self, table: Table, size_bytes: int, also: Sequence[Row], *, keeps_items: bool
+    ) -> None:
         record = table.record
         table.record = structs.replace(
             record, definition=structs.replace(table.definition, status="DELETING")
@@ -260,7 +291,7 @@ class TableChanges:
                 puts=[stream_row(stream)] if stream else [],
                 catalog_head=head,
                 heads=[new_head(each) for each in record.partition_numbers if each not in before],
-                during=self._streams.closing(stream) if stream else nullcontext(),
+                during=self._streams.ending(stream) if stream else nullcontext(),
             )
 
         await definition_commit.redefine(self._owner, table, new, storing)

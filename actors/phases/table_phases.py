@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
-from dynactor.actors.phases.phase_machine import GONE, Phase, update_phases
+from dynactor.actors.parts.phase_machine import GONE, Phase, update_phases
 from dynactor.actors.table.table import Table
 from dynactor.model.tables.table_rules import activated, after_update
 

@@ -16,51 +16,55 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import structs
 
 from dynactor.actors.catalog import definition_commit
-from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.definition_commit import Stored
 from dynactor.actors.derived.expiry.sweeper import MOST_BEHIND_SECONDS
 from dynactor.actors.derived.expiry.time_to_live import (
     TimeToLiveActors,
-    TimeToLiveSettings,
     subscriber_id,
 )
 from dynactor.actors.followers.stored_checkpoint import first_checkpoints
-from dynactor.actors.phases.phase_machine import Phase
-from dynactor.actors.table.environment import TableEnvironment
+from dynactor.actors.parts.part import Part, Parts
+from dynactor.actors.parts.phase_machine import Phase, PhaseMachine
+from dynactor.actors.table.messages import UpdateTimeToLive
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import TimeToLive
+from dynactor.model.errors import ResourceInUseException
 from dynactor.model.tables.time_to_live import TimeToLiveChange, changed
 from dynactor.model.throttling.steady_rate import SteadyRate
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import TableRecord
 
 
-def stored_phase(table: Table) -> str:
+def _stored_phase(table: Table) -> str:
     """The phase of a table's time to live, by its definition."""
     settings = table.definition.time_to_live
     return "DISABLED" if settings is None else settings.status
 
 
-class TimeToLivePhases:
+class TimeToLivePhases(Part):
     """Starts and ends the phases of time to live."""
 
-    def __init__(
-        self,
-        owner: CatalogOwner,
-        environment: TableEnvironment,
-        settings: TimeToLiveSettings,
-    ) -> None:
-        self._owner = owner
-        self._environment = environment
-        self._settings = settings
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._sweeping = parts.settings.time_to_live
         # One limit for all sweepers of the server, so that each partition gets its turn.
         self._rate = SteadyRate(
-            settings.deletes_per_second, most_behind_seconds=MOST_BEHIND_SECONDS
+            self._sweeping.deletes_per_second, most_behind_seconds=MOST_BEHIND_SECONDS
         )
+        self.handlers = {UpdateTimeToLive: self._update}
+        self.machines = [
+            PhaseMachine(
+                "time to live",
+                self._phases(),
+                find=parts.find_table,
+                stored_phase=_stored_phase,
+                tell=parts.tell_later,
+            )
+        ]
 
-    def phases(self) -> Mapping[str, Phase[Table]]:
+    def _phases(self) -> Mapping[str, Phase[Table]]:
         """The table of phases."""
-        seconds = self._settings.transition_seconds
+        seconds = self._sweeping.transition_seconds
         return {
             "DISABLED": Phase(),
             "ENABLING": Phase(("CATCHING_UP",), self._list, leave=_end_scan),
@@ -74,21 +78,33 @@ class TimeToLivePhases:
             "DISABLING": Phase(("DISABLED",), seconds=seconds, leave=self._disable),
         }
 
-    async def change(self, table: Table, change: TimeToLiveChange) -> None:
+    async def _update(self, message: UpdateTimeToLive) -> None:
+        table = self._tables.named(message.name)
+        if table.definition.status == "DELETING":
+            # The service accepts the change, which has no effect any more.
+            return
+        if table.definition.status == "CREATING":
+            raise ResourceInUseException(
+                "Time to live cannot be configured when table is in CREATING or DELETING state"
+            )
+        await self._change(table, message.change)
+        await self._parts.resume(table)
+
+    async def _change(self, table: Table, change: TimeToLiveChange) -> None:
         """Switch time to live on or off, durably.
 
         Raises:
             ValidationException: see ``dynactor.model.tables.time_to_live.changed``.
             StoreError: nothing was changed.
         """
-        now = self._environment.clock.now_epoch_seconds()
+        now = self._clock.now_epoch_seconds()
         current = table.definition.time_to_live
         settings = changed(
             current,
             change,
             now,
-            self._settings.change_interval_seconds,
-            self._settings.transition_seconds,
+            self._sweeping.change_interval_seconds,
+            self._sweeping.transition_seconds,
         )
         if change.enabled:
             if current is not None and current.status == "DISABLING":
@@ -110,7 +126,7 @@ class TimeToLivePhases:
         """Apply the changes since the start of the scan to the list."""
         actors = _actors(table)
         actors.follow(await table.followers.feeds_for(subscriber_id(table)))
-        self._environment.supervisor.run_in_background(_wait_caught_up, actors, over)
+        self._supervisor.run_in_background(_wait_caught_up, actors, over)
 
     async def _enable(self, table: Table) -> str:
         settings = table.definition.time_to_live
@@ -133,7 +149,7 @@ class TimeToLivePhases:
         return "DISABLED"
 
     def _attach(self, table: Table) -> TimeToLiveActors:
-        actors = TimeToLiveActors(table, self._environment, self._settings, self._rate)
+        actors = TimeToLiveActors(table, self._environment, self._sweeping, self._rate)
         table.followers.attach(subscriber_id(table), actors)
         return actors
 

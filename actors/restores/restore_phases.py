@@ -13,9 +13,7 @@ Only the database's actor uses this module.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 from msgspec import structs
@@ -23,19 +21,18 @@ from msgspec import structs
 from dynactor.actors.backups.point_in_time import RecoverySwitch
 from dynactor.actors.backups.table_backups import TableBackups
 from dynactor.actors.catalog import definition_commit
-from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.definition_commit import Stored
-from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.followers.pacing import Pacing
 from dynactor.actors.followers.phase_scan import PhaseScan
 from dynactor.actors.followers.stored_checkpoint import first_checkpoints
+from dynactor.actors.parts.part import Part, Parts
+from dynactor.actors.parts.phase_machine import GONE, Phase, PhaseMachine
 from dynactor.actors.phases.destination_phases import DestinationPhases, EnableDestination
-from dynactor.actors.phases.phase_machine import GONE, Phase, PhaseMachine, Subject
+from dynactor.actors.phases.index_phases import IndexPhases
 from dynactor.actors.phases.table_changes import TableChanges
 from dynactor.actors.restores.table_restore import RestoredItems
 from dynactor.actors.runtime.mailbox import Message
-from dynactor.actors.table.environment import TableEnvironment
-from dynactor.actors.table.state import TableState
+from dynactor.actors.table.state import TableState, state_of
 from dynactor.actors.table.table import Table
 from dynactor.actors.transfers.import_rows import ImportedRows
 from dynactor.actors.transfers.table_imports import TableImports
@@ -51,6 +48,7 @@ from dynactor.model.errors import (
 from dynactor.model.limits import RESTORES
 from dynactor.model.tables.table_backup import TableBackupId
 from dynactor.model.tables.table_rules import in_use
+from dynactor.model.transfers.table_import import TableImport
 from dynactor.storage import key_layout, transfers
 from dynactor.storage.catalog import TableRecord
 from dynactor.storage.store import Row, StoreError
@@ -61,7 +59,12 @@ _log = structlog.get_logger("actors")
 class RestoreTable(Message[TableState], frozen=True):
     """Create a table from a backup; the actor fills in the same attributes as for ``CreateTable``.
 
-    Errors name the backup by its ARN.
+    The table is ACTIVE once it is complete. Errors name the backup by its ARN.
+
+    Raises:
+        TableAlreadyExistsException, TableInUseException: the name is in use.
+        BackupNotFoundException, BackupInUseException: no such backup, or it is being created.
+        LimitExceededException: too many tables are being restored.
     """
 
     definition: TableDefinition
@@ -70,46 +73,52 @@ class RestoreTable(Message[TableState], frozen=True):
 
 
 class RestoreTableToTime(Message[TableState], frozen=True):
-    """Create a table from another one as it was at a time, None for the latest restorable time."""
+    """Create a table from another one as it was at a time, None for the latest restorable time.
+
+    Raises:
+        TableAlreadyExistsException, TableInUseException: the name is in use, or the source is being
+            created.
+        TableNotFoundException, PointInTimeRecoveryUnavailableException: the source is missing, or
+            can't be restored.
+        InvalidRestoreTimeException: the time is not in the source's window.
+        LimitExceededException: too many tables are being restored.
+    """
 
     definition: TableDefinition
     source_name: str
     epoch_seconds: float | None
 
 
-class RestorePhases:
-    """Starts restores of tables, and moves them through their phases."""
+class CancelImport(Message[TableImport], frozen=True):
+    """Delete the incomplete table of an import, for an operator.
 
-    def __init__(
-        self,
-        owner: CatalogOwner,
-        environment: TableEnvironment,
-        tables: Tables,
-        *,
-        table_changes: TableChanges,
-        backups: TableBackups,
-        recovery: RecoverySwitch,
-        imports: TableImports,
-        destinations: DestinationPhases,
-        drop: Callable[[Table, Sequence[Row]], Awaitable[None]],
-        tell: Callable[[float, Message[Any]], None],
-    ) -> None:
-        """``drop`` deletes a table that can't be completed, and stores rows in the same commit.
+    The reply is the import as it is if it is over.
 
-        ``tell(seconds, message)`` puts a message into the mailbox of the database's actor.
-        """
-        self._owner = owner
-        self._store = environment.store
-        self._clock = environment.clock
-        self._supervisor = environment.supervisor
-        self._tables = tables
-        self._table_changes = table_changes
-        self._backups = backups
-        self._recovery = recovery
-        self._imports = imports
-        self._destinations = destinations
-        self._drop = drop
-        self.machine = PhaseMachine(
+    Raises:
+        ResourceNotFoundException: the import does not exist, or was forgotten.
+    """
+
+    import_id: str
+
+
+class RestorePhases(Part):
+    """Starts restores of tables, and moves them and imported tables through their phases."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._table_changes = parts[TableChanges]
+        self._indexes = parts[IndexPhases]
+        self._backups = parts[TableBackups]
+        self._recovery = parts[RecoverySwitch]
+        self._imports = parts[TableImports]
+        self._destinations = parts[DestinationPhases]
+        self._backups.add_use(self._used_rows_ids)
+        self.handlers = {
+            RestoreTable: self._begin,
+            RestoreTableToTime: self._begin_to_time,
+            CancelImport: self._cancel_import,
+        }
+        self._machine = PhaseMachine(
             "restore",
             {
                 "COPYING": Phase(("ITEMS", GONE), self._wait_for_copy, leave=self._end_copy),
@@ -117,26 +126,18 @@ class RestorePhases:
                 "INDEXES": Phase(("DONE",), self._wait_for_indexes, leave=self._end),
                 "DONE": Phase(),
             },
-            find=lambda subject: tables.same(subject.table_name, subject.table_id),
+            find=parts.find_table,
             stored_phase=lambda table: table.definition.restore_phase,
-            tell=tell,
+            tell=parts.tell_later,
         )
+        self.machines = [self._machine]
         # The running scans, by table id.
         self._fillings: dict[int, PhaseScan[RestoredItems | ImportedRows]] = {}
         # By table id: the function that ends the phase INDEXES.
         self._indexes_over: dict[int, Callable[[], None]] = {}
-        # The tables and indexes whose next phase the store refused; the phase is retried.
-        self._refused: set[Subject] = set()
 
-    async def begin(self, message: RestoreTable) -> TableState:
-        """Create the table, still empty.
-
-        Raises:
-            TableAlreadyExistsException, TableInUseException: the name is in use.
-            BackupNotFoundException, BackupInUseException: no such backup, or it is being made.
-            LimitExceededException: too many tables are being restored.
-            StoreError: nothing was changed.
-        """
+    async def _begin(self, message: RestoreTable) -> TableState:
+        """Create the table, still empty."""
         self._check_name(message.definition.name)
         backup = self._backups.find(message.backup_id)
         if backup is None:
@@ -149,18 +150,8 @@ class RestorePhases:
         )
         return await self._create(message.definition, restoration)
 
-    async def begin_to_time(self, message: RestoreTableToTime) -> TableState:
-        """Create the table, still empty, and start the copy of its source's past state.
-
-        Raises:
-            TableAlreadyExistsException, TableInUseException: the name is in use, or the source is
-                being created.
-            TableNotFoundException, PointInTimeRecoveryUnavailableException: the source is missing,
-                or can't be restored.
-            InvalidRestoreTimeException: the time is not in the source's window.
-            LimitExceededException: too many tables are being restored.
-            StoreError: nothing was changed.
-        """
+    async def _begin_to_time(self, message: RestoreTableToTime) -> TableState:
+        """Create the table, still empty, and start the copy of its source's past state."""
         self._recovery.check_enabled(message.source_name)
         past = None
         if message.epoch_seconds is not None:
@@ -201,12 +192,30 @@ class RestorePhases:
             structs.replace(index, status="CREATING", backfilling=False)
             for index in definition.global_indexes
         )
-        return await self._table_changes.create(
+        state = await self._table_changes.create(
             structs.replace(definition, restoration=restoration, global_indexes=indexes)
         )
+        await self._parts.resume(self._tables[definition.name])
+        return state
 
-    @property
-    def used_rows_ids(self) -> set[int]:
+    async def _cancel_import(self, message: CancelImport) -> TableImport:
+        canceled = self._imports.canceled(message.import_id)
+        table = self._tables.same(canceled.table_name, canceled.table_id)
+        if table is not None and table.definition.restore_phase != "DONE":
+            await self._give_up(table, [transfers.import_row(canceled)])
+            self._imports.remember(canceled)
+        return canceled
+
+    async def resume(self, table: Table) -> None:
+        """Resume a table's phase; end the phase INDEXES if the last index is ACTIVE."""
+        await super().resume(table)
+        self._check_indexes(table)
+
+    def may_move(self, table: Table) -> bool:
+        """Whether the table is complete."""
+        return table.definition.restore_phase == "DONE"
+
+    def _used_rows_ids(self) -> set[int]:
         """The rows of the backups that tables still need."""
         restorations = (table.definition.restoration for table in self._tables.values())
         return {
@@ -215,25 +224,23 @@ class RestorePhases:
             if each is not None and each.phase in ("COPYING", "ITEMS")
         }
 
-    def check_indexes(self, table: Table) -> None:
-        """End the phase INDEXES if all indexes of the table are ACTIVE."""
+    def _check_indexes(self, table: Table) -> None:
         definition = table.definition
         over = self._indexes_over.get(definition.table_id)
         is_filled = all(index.backfilling is None for index in definition.global_indexes)
         if over is not None and is_filled and definition.restore_phase == "INDEXES":
             over()
 
-    @contextmanager
-    def trying(self, subject: Subject) -> Iterator[None]:
-        """Note whether the store refuses the next phase of a table or of an index."""
-        try:
-            yield
-        except (StoreError, DynamoDBError):
-            self._refused.add(subject)
-            raise
-        self._refused.discard(subject)
+    async def cancel(self, table: Table) -> TableState | None:
+        """Delete an incomplete table, for DeleteTable; None if it may not be deleted."""
+        if not self._may_be_canceled(table):
+            return None
+        definition = table.definition
+        state = await self._give_up(table)
+        self._imports.cancel(definition)
+        return state
 
-    def may_be_canceled(self, table: Table) -> bool:
+    def _may_be_canceled(self, table: Table) -> bool:
         """Whether a table may be deleted while it is being restored.
 
         It is restored to a point in time, or a client uploads its items, or its restore is stuck:
@@ -250,12 +257,21 @@ class RestorePhases:
             return True
         filling = self._fillings.get(table_id)
         return (
-            any(subject.table_id == table_id for subject in self._refused)
+            self._machine.is_refused(table_id)
             or (filling is not None and (filling.scan.is_refused or filling.scan.mailbox.closed))
-            or any(actors.is_stuck for actors in table.followers.indexes.values())
+            or self._indexes.is_stuck(table)
         )
 
-    async def delete_copy(self, definition: TableDefinition) -> None:
+    async def _give_up(self, table: Table, also: Sequence[Row] = ()) -> TableState:
+        """Delete an incomplete table, and store other rows in the same commit."""
+        state = await state_of(table)
+        await self._table_changes.drop(table, state.size_bytes, also)
+        await self._delete_copy(table.definition)
+        return structs.replace(
+            state, definition=structs.replace(state.definition, status="DELETING")
+        )
+
+    async def _delete_copy(self, definition: TableDefinition) -> None:
         """Delete the internal backup of a restore to a point in time, or uploaded files.
 
         Raises:
@@ -268,11 +284,9 @@ class RestorePhases:
             source, label = restoration.source_table, restoration.backup_label
             await self._backups.abandon(TableBackupId(source, label))
 
-    async def forget(self, table: Table) -> None:
+    async def closing(self, table: Table) -> None:
         """Stop restoring a table, until it is resumed."""
-        table_id = table.definition.table_id
-        self.machine.forget(table_id)
-        self._refused = {subject for subject in self._refused if subject.table_id != table_id}
+        self._machine.forget(table.definition.table_id)
         await self._stop_filling(table)
 
     async def close(self) -> None:
@@ -293,7 +307,7 @@ class RestorePhases:
                 table=table.definition.name,
                 reason="the source can't be copied",
             )
-            await self._drop(table, ())
+            await self._give_up(table)
             return GONE
         await definition_commit.store(self._owner, table, _in_phase(table.definition, "ITEMS"))
         return "ITEMS"
@@ -319,11 +333,11 @@ class RestorePhases:
         if filling is not None and filling.failure is not None:
             if _is_imported(table):
                 failed = self._imports.failed(table, filling.failure)
-                await self._drop(table, [transfers.import_row(failed)])
+                await self._give_up(table, [transfers.import_row(failed)])
                 self._imports.remember(failed)
             else:
                 _log.error("table_not_restored", table=definition.name, reason=filling.failure)
-                await self._drop(table, ())
+                await self._give_up(table)
             return GONE
         # The scan must not put items into a table that has other writers.
         await self._stop_filling(table)
@@ -332,7 +346,7 @@ class RestorePhases:
             phase = "INDEXES"
         else:
             phase = await self._end(table)
-        await self.delete_copy(definition)
+        await self._delete_copy(definition)
         return phase
 
     async def _stop_filling(self, table: Table) -> None:
@@ -342,7 +356,7 @@ class RestorePhases:
 
     async def _wait_for_indexes(self, table: Table, over: Callable[[], None]) -> None:
         self._indexes_over[table.definition.table_id] = over
-        self.check_indexes(table)
+        self._check_indexes(table)
 
     async def _begin_indexes(self, table: Table) -> None:
         definition = _in_phase(table.definition, "INDEXES")

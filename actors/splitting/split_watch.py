@@ -19,8 +19,8 @@ from msgspec import Struct
 from dynactor.actors.limits.position_sample import PositionSample
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.supervisor import Supervisor
+from dynactor.actors.splitting.messages import GrowTable, SplitPartition, is_settled
 from dynactor.actors.splitting.size_measure import measure
-from dynactor.actors.splitting.splits import GrowTable, SplitPartition, is_settled
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import TABLE_INDEX_ID
 from dynactor.model.key_conditions import split_point

@@ -9,31 +9,59 @@ from dynactor.model.tables.table_rules import TableEdit
 from dynactor.model.tables.time_to_live import TimeToLiveChange
 
 
+class OwnMessage(Message[None], frozen=True):
+    """A message of the database's actor to itself, which it repeats if the store refuses it."""
+
+
+class UrgentMessage(Message[None], frozen=True):
+    """A message that is handled before all others, even if the mailbox is full."""
+
+
 class CreateTable(Message[TableState], frozen=True):
-    """Create a table; the actor fills in its ids, times and status."""
+    """Create a table; the actor fills in its ids, times and status.
+
+    Raises:
+        ResourceInUseException: the name is in use.
+    """
 
     definition: TableDefinition
 
 
 class UpdateTable(Message[TableState], frozen=True):
-    """Change a table's settings."""
+    """Change a table's settings.
+
+    Raises:
+        ResourceNotFoundException, ResourceInUseException: no such table, or not ACTIVE.
+        ValidationException, LimitExceededException: see ``table_rules.apply_edit``.
+    """
 
     name: str
     edit: TableEdit
 
 
 class DeleteTable(Message[TableState], frozen=True):
-    """Delete a table and all its items."""
+    """Delete a table and all its items.
+
+    Raises:
+        ResourceNotFoundException, ResourceInUseException: no such table, or it is being created or
+            deleted.
+        ValidationException: the table is protected against deletion.
+    """
 
     name: str
 
 
 class UpdateTimeToLive(Message[None], frozen=True):
-    """Switch a table's time to live on or off."""
+    """Switch a table's time to live on or off.
+
+    Raises:
+        ResourceNotFoundException, ResourceInUseException: no such table, or it is being created.
+        ValidationException: see ``dynactor.model.tables.time_to_live.changed``.
+    """
 
     name: str
     change: TimeToLiveChange
 
 
 class KeepStreams(Message[None], frozen=True):
-    """Roll shards and trim logs that are due."""
+    """Do the periodic work of all parts: roll shards, trim logs and delete what is old."""

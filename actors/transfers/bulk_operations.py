@@ -7,19 +7,20 @@ because a repeated write could overwrite a later write of a client.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any, Final
 
 import structlog
 from msgspec import structs
 
-from dynactor.actors.catalog.catalog_owner import CatalogOwner
-from dynactor.actors.catalog.tables import Tables
+from dynactor.actors.parts.long_work import Pieces
+from dynactor.actors.parts.part import Part, Parts
 from dynactor.actors.runtime.mailbox import Message
-from dynactor.actors.table.environment import TableEnvironment
+from dynactor.actors.table.messages import OwnMessage
 from dynactor.actors.table.table import Table
 from dynactor.actors.transfers.bulk_put import BulkPut
 from dynactor.actors.transfers.kept_transfers import KeptTransfers
+from dynactor.actors.transfers.transfer_buckets import TransferBuckets
 from dynactor.model.access.bucket_grant import BucketGrant
 from dynactor.model.errors import (
     IdempotentParameterMismatchException,
@@ -29,8 +30,7 @@ from dynactor.model.errors import (
 from dynactor.model.limits import BULK_OPERATIONS
 from dynactor.model.transfers.bulk_operation import BulkOperation, BulkStatus
 from dynactor.storage import transfers
-from dynactor.storage.buckets.open_buckets import Buckets
-from dynactor.storage.store import View
+from dynactor.storage.catalog import Catalog
 
 _CANCELED: Final = ("BulkOperationCancelled", "CancelBulkOperation stopped the operation")
 _CRASHED: Final = ("InternalServerError", "The operation failed because of an internal error")
@@ -43,7 +43,17 @@ _log = structlog.get_logger("actors")
 
 
 class StartBulkPutItems(Message[BulkOperation], frozen=True):
-    """Put the items of files into a table; ``request`` has the members of the request."""
+    """Put the items of files into a table.
+
+    ``request`` has the members of the request. ``grant`` has the objects that the caller may use;
+    None without policies.
+
+    Raises:
+        ResourceNotFoundException, ResourceInUseException: no such table, or it is being created or
+            deleted.
+        IdempotentParameterMismatchException: the client token was used for another operation.
+        LimitExceededException: too many bulk operations are in progress.
+    """
 
     table_name: str
     request: dict[str, Any]
@@ -51,41 +61,39 @@ class StartBulkPutItems(Message[BulkOperation], frozen=True):
 
 
 class CancelBulkOperation(Message[BulkOperation], frozen=True):
-    """Stop an operation once no write of it is in flight."""
+    """Stop an operation once no write of it is in flight; items that are written stay.
+
+    The reply is the operation as it was if it is over.
+
+    Raises:
+        ResourceNotFoundException: the operation does not exist, or was forgotten.
+    """
 
     operation_id: str
 
 
-class EndBulkOperation(Message[None], frozen=True):
+class EndBulkOperation(OwnMessage, frozen=True):
     """The work of an operation has ended."""
 
     operation_id: str
 
 
-class BulkOperations:
-    """Starts, cancels and lists bulk operations.
+class BulkOperations(Part):
+    """Starts, cancels and lists bulk operations. Invariant: every one in memory is durable."""
 
-    Invariant: every operation in memory is durable. ``tell(seconds, message)`` puts a message into
-    the mailbox of the database's actor.
-    """
+    is_leaders = True
 
-    def __init__(
-        self,
-        owner: CatalogOwner,
-        environment: TableEnvironment,
-        tables: Tables,
-        buckets: Buckets,
-        tell: Callable[[float, Message[Any]], None],
-    ) -> None:
-        self._owner = owner
-        self._clock = environment.clock
-        self._supervisor = environment.supervisor
-        self._tables = tables
-        self._buckets = buckets
-        self._tell = tell
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._buckets = parts[TransferBuckets].buckets
+        self.handlers = {
+            StartBulkPutItems: self._begin,
+            CancelBulkOperation: self._cancel,
+            EndBulkOperation: self._end,
+        }
         self._operations: KeptTransfers[BulkOperation] = KeptTransfers(
-            environment.clock,
-            environment.randomness,
+            self._clock,
+            parts.environment.randomness,
             key=transfers.bulk_operation_key,
             since=lambda one: one.began_epoch_seconds if one.is_over else None,
         )
@@ -100,7 +108,7 @@ class BulkOperations:
         return None if found is None else self._present(found)
 
     @property
-    def operations(self) -> list[BulkOperation]:
+    def operations(self) -> Sequence[BulkOperation]:
         """The operations that are in progress or began in the last 90 days, the newest first."""
         return list(map(self._present, self._operations.listed))
 
@@ -110,37 +118,28 @@ class BulkOperations:
 
     # -- for the database's actor -------------------------------------------------------------
 
-    async def adopt(self, view: View) -> None:
+    async def adopt(self, loaded: Catalog) -> None:
         """Load the stored operations, and end those of an earlier process."""
-        stored = await transfers.load_bulk_operations(view)
+        del loaded
+        stored = await transfers.load_bulk_operations(self._store.latest)
         self._operations.load((each.operation_id, each) for each in stored)
         for each in stored:
             if not each.is_over and each.operation_id not in self._running:
-                self._tell(0.0, EndBulkOperation(each.operation_id))
+                self._parts.tell(EndBulkOperation(each.operation_id))
 
-    async def forget_old(self) -> None:
-        """Delete the records of operations that are over and began more than 90 days ago.
-
-        Raises:
-            StoreError: nothing was changed.
-        """
+    async def keep(self, now_epoch_seconds: float) -> Pieces:
+        """Delete the records of operations that are over and began more than 90 days ago."""
+        del now_epoch_seconds
         await self._operations.forget_old(self._owner)
+        yield
 
-    def uses(self, table: Table) -> bool:
-        """Whether an operation that is running writes this table."""
+    def may_move(self, table: Table) -> bool:
+        """Whether no operation that is running writes the table."""
         running = map(self._operations.find, self._running)
-        return any(each and each.table_id == table.definition.table_id for each in running)
+        return not any(each and each.table_id == table.definition.table_id for each in running)
 
-    async def begin(self, message: StartBulkPutItems) -> BulkOperation:
-        """Start an operation, unless the request is a repetition.
-
-        Raises:
-            ResourceNotFoundException: the table does not exist.
-            ResourceInUseException: the table is being created or deleted.
-            IdempotentParameterMismatchException: the token was used with other parameters.
-            LimitExceededException: too many operations are in progress.
-            StoreError: nothing was changed.
-        """
+    async def _begin(self, message: StartBulkPutItems) -> BulkOperation:
+        """Start an operation, unless the request is a repetition."""
         conflict = "The client token was used for a bulk operation with other parameters"
         same = self._operations.with_same_token(
             message.request, IdempotentParameterMismatchException(conflict)
@@ -163,7 +162,7 @@ class BulkOperations:
             now,
             grant=message.grant,
         )
-        await self._store(operation)
+        await self._put(operation)
         put = BulkPut(operation, self._tables, self._buckets, self._clock)
         self._running[operation_id] = put
         self._supervisor.run_in_background(self._run, operation_id, put)
@@ -173,27 +172,21 @@ class BulkOperations:
         try:
             await put.run()
         finally:
-            self._tell(0.0, EndBulkOperation(operation_id))
+            self._parts.tell(EndBulkOperation(operation_id))
 
-    async def cancel(self, message: CancelBulkOperation) -> BulkOperation:
-        """Stop an operation; returns it as it was if it is over.
-
-        Raises:
-            ResourceNotFoundException: the operation does not exist, or was forgotten.
-            StoreError: nothing was changed.
-        """
+    async def _cancel(self, message: CancelBulkOperation) -> BulkOperation:
         found = self._operations.find(message.operation_id)
         if found is None:
             raise ResourceNotFoundException("The bulk operation does not exist")
         if found.status == "IN_PROGRESS":
             found = structs.replace(found, status="CANCELLING")
-            await self._store(found)
+            await self._put(found)
             put = self._running.get(found.operation_id)
             if put is not None:
                 put.cancel()
         return found
 
-    async def end(self, message: EndBulkOperation) -> None:
+    async def _end(self, message: EndBulkOperation) -> None:
         """Store the end of an operation, unless it is stored.
 
         Raises:
@@ -211,7 +204,7 @@ class BulkOperations:
             failure_code=None if reason is None else reason[0],
             failure_message=None if reason is None else reason[1],
         )
-        await self._store(over)
+        await self._put(over)
         self._running.pop(found.operation_id, None)
         is_failed = status == "FAILED"
         (_log.error if is_failed else _log.info)(
@@ -225,7 +218,7 @@ class BulkOperations:
             reason=over.failure_message,
         )
 
-    async def _store(self, operation: BulkOperation) -> None:
+    async def _put(self, operation: BulkOperation) -> None:
         await self._owner.change(puts=[transfers.bulk_operation_row(operation)])
         self._operations[operation.operation_id] = operation
 

@@ -5,7 +5,7 @@ Only the database's actor calls methods that change state; any caller may read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import structlog
@@ -13,16 +13,17 @@ from msgspec import structs
 
 from dynactor.actors.backups.point_in_time import RecoverySwitch
 from dynactor.actors.backups.table_backups import PastState, TableBackups
-from dynactor.actors.catalog.catalog_owner import CatalogOwner
-from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.followers.pacing import Pacing
 from dynactor.actors.followers.phase_scan import PhaseScan
-from dynactor.actors.phases.phase_machine import Phase, PhaseMachine, Subject
+from dynactor.actors.parts.long_work import Pieces
+from dynactor.actors.parts.part import Part, Parts
+from dynactor.actors.parts.phase_machine import Phase, PhaseMachine, Subject
+from dynactor.actors.phases.streams import StreamRegistry
 from dynactor.actors.runtime.mailbox import Message
-from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.table import Table
 from dynactor.actors.transfers.export_files import ExportFiles
 from dynactor.actors.transfers.kept_transfers import KeptTransfers
+from dynactor.actors.transfers.transfer_buckets import TransferBuckets
 from dynactor.model.access.bucket_grant import BucketGrant
 from dynactor.model.errors import (
     ExportConflictException,
@@ -40,8 +41,8 @@ from dynactor.model.tables.table_backup import TableBackup, TableBackupId
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.model.transfers.table_export import TableExport
 from dynactor.storage import key_layout, transfers
-from dynactor.storage.buckets.open_buckets import Buckets
-from dynactor.storage.store import Row, StoreError, View
+from dynactor.storage.catalog import Catalog
+from dynactor.storage.store import Row, StoreError
 
 # A client names the present time a moment before its request arrives.
 _PAST_SECONDS: Final = 5.0
@@ -50,7 +51,18 @@ _log = structlog.get_logger("actors")
 
 
 class ExportTable(Message[TableExport], frozen=True):
-    """Export a table; ``request`` has the members of the request, with their wire names."""
+    """Export a table; it will contain all writes that were answered before.
+
+    ``request`` has the members of the request, with their wire names. ``grant`` has the objects
+    that the caller may use; None without policies.
+
+    Raises:
+        TableNotFoundException: no such table, or it is being created or deleted.
+        ExportConflictException: the client token was used for another export.
+        InvalidExportTimeException, PointInTimeRecoveryUnavailableException: the table can't be
+            exported as it was at this time.
+        LimitExceededException: too many exports are in progress.
+    """
 
     table_name: str
     request: dict[str, Any]
@@ -58,40 +70,31 @@ class ExportTable(Message[TableExport], frozen=True):
 
 
 class CancelExport(Message[TableExport], frozen=True):
-    """Stop an export, for an operator. It ends FAILED, because DynamoDB cancels no exports."""
+    """Stop an export, for an operator. It ends FAILED, because DynamoDB cancels no exports.
+
+    The reply is the export as it was if it is over.
+
+    Raises:
+        ResourceNotFoundException: the export does not exist, or was forgotten.
+    """
 
     export_id: str
 
 
-class TableExports:
-    """Creates and lists exports. Invariant: every export in memory is durable.
+class TableExports(Part):
+    """Creates and lists exports. Invariant: every export in memory is durable."""
 
-    ``table_arns`` is the prefix of the ARNs of all tables. ``tell(seconds, message)`` puts a
-    message into the mailbox of the database's actor.
-    """
+    is_leaders = True
 
-    def __init__(
-        self,
-        owner: CatalogOwner,
-        environment: TableEnvironment,
-        tables: Tables,
-        backups: TableBackups,
-        buckets: Buckets,
-        *,
-        recovery: RecoverySwitch,
-        table_arns: str,
-        tell: Callable[[float, Message[Any]], None],
-    ) -> None:
-        self._owner = owner
-        self._store = environment.store
-        self._clock = environment.clock
-        self._supervisor = environment.supervisor
-        self._tables = tables
-        self._backups = backups
-        self._recovery = recovery
-        self._buckets = buckets
-        self._table_arns = table_arns
-        self.machine = PhaseMachine(
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._backups = parts[TableBackups]
+        self._recovery = parts[RecoverySwitch]
+        self._streams = parts[StreamRegistry]
+        self._buckets = parts[TransferBuckets].buckets
+        self._backups.add_use(self._used_rows_ids)
+        self.handlers = {ExportTable: self._begin, CancelExport: self._cancel}
+        self._machine = PhaseMachine(
             "export",
             {
                 "COPYING": Phase(("WRITING", "FAILED"), self._wait_for_copy, leave=self._end_copy),
@@ -101,11 +104,13 @@ class TableExports:
             },
             find=self._find,
             stored_phase=lambda export: export.phase,
-            tell=tell,
+            tell=parts.tell_later,
+            part_ids=None,
         )
+        self.machines = [self._machine]
         self._exports: KeptTransfers[TableExport] = KeptTransfers(
-            environment.clock,
-            environment.randomness,
+            self._clock,
+            parts.environment.randomness,
             key=transfers.export_key,
             since=lambda one: one.ended_epoch_seconds,
         )
@@ -118,47 +123,35 @@ class TableExports:
         return self._exports.find(export_id)
 
     @property
-    def exports(self) -> list[TableExport]:
+    def exports(self) -> Sequence[TableExport]:
         """The exports of the last 90 days, the newest first."""
         return self._exports.listed
 
     # -- for the database's actor -------------------------------------------------------------
 
-    async def adopt(self, view: View) -> None:
+    async def adopt(self, loaded: Catalog) -> None:
         """Load the stored exports, after the backups; continue those that are in progress."""
+        del loaded
         await self.close()
-        self.machine.forget()
-        stored = await transfers.load_exports(view)
+        stored = await transfers.load_exports(self._store.latest)
         self._exports.load((each.export_id, each) for each in stored)
         for export in self._exports:
-            await self.machine.resume(_subject(export))
+            await self._machine.resume(_subject(export))
 
-    async def forget_old(self) -> None:
-        """Delete the records of exports that ended more than 90 days ago.
-
-        Raises:
-            StoreError: nothing was changed.
-        """
+    async def keep(self, now_epoch_seconds: float) -> Pieces:
+        """Delete the records of exports that ended more than 90 days ago."""
+        del now_epoch_seconds
         await self._exports.forget_old(self._owner)
+        yield
 
-    async def begin(self, message: ExportTable) -> TableExport:
-        """Start an export of a table; it will contain all writes that were answered before.
-
-        Raises:
-            TableNotFoundException: no such table, or it is being made or deleted.
-            ExportConflictException: the token was used with other parameters.
-            InvalidExportTimeException, PointInTimeRecoveryUnavailableException: the table can't be
-                exported as it was at this time.
-            LimitExceededException: too many exports are in progress.
-            StoreError: nothing was changed.
-        """
+    async def _begin(self, message: ExportTable) -> TableExport:
         conflict = "The client token was used for an export with other parameters"
         same = self._exports.with_same_token(message.request, ExportConflictException(conflict))
         if same is not None:
             return same
         table = self._tables.get(message.table_name)
         if table is None or table.definition.status in ("CREATING", "DELETING"):
-            arn = f"{self._table_arns}{message.table_name}"
+            arn = f"{self._settings.table_arns}{message.table_name}"
             raise TableNotFoundException(f"Table not found: {arn}")
         # The default end of a period: the answer has it, and the next period begins there.
         export_id, now = self._exports.new_id()
@@ -189,22 +182,17 @@ class TableExports:
             table, lambda backup: [transfers.export_row(export_of(backup))], past
         )
         export = self._exports[export_id] = export_of(backup)
-        await self.machine.resume(_subject(export))
+        await self._machine.resume(_subject(export))
+        await self._streams.attach_logs(table)
         return export
 
-    async def cancel(self, message: CancelExport) -> TableExport:
-        """Stop an export; returns it as it was if it is over.
-
-        Raises:
-            ResourceNotFoundException: the export does not exist, or was forgotten.
-            StoreError: the export continues.
-        """
+    async def _cancel(self, message: CancelExport) -> TableExport:
         export = self.find(message.export_id)
         if export is None:
             raise ResourceNotFoundException(f"There is no export {message.export_id}")
         if export.status != "IN_PROGRESS":
             return export
-        self.machine.forget(export.rows_id)
+        self._machine.forget(export.rows_id)
         writing = self._writings.pop(export.export_id, None)
         try:
             if writing is not None:
@@ -213,7 +201,7 @@ class TableExports:
                 await self._backups.abandon(_backup_id(export))
             await self._fail(export, "ExportCancelled", "An operator canceled the export")
         except StoreError:
-            await self.machine.resume(_subject(export))
+            await self._machine.resume(_subject(export))
             raise
         return self._exports[export.export_id]
 
@@ -273,8 +261,7 @@ class TableExports:
                 "The specified ExportTime is outside of the point in time recovery window"
             ) from None
 
-    @property
-    def used_rows_ids(self) -> set[int]:
+    def _used_rows_ids(self) -> set[int]:
         """The rows of the backups that exports in progress still need."""
         return {each.rows_id for each in self._exports if each.status == "IN_PROGRESS"}
 
@@ -303,7 +290,7 @@ class TableExports:
 
     async def _write(self, export: TableExport, over: Callable[[], None]) -> None:
         files = ExportFiles(
-            export, self._table_arns + export.table_name, self._buckets, self._clock
+            export, self._settings.table_arns + export.table_name, self._buckets, self._clock
         )
         writing = PhaseScan(
             f"export {export.export_id} of {export.table_name}",

@@ -5,20 +5,22 @@ Only the database's actor calls methods that change state; any caller may read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import structlog
 from msgspec import structs
 
-from dynactor.actors.catalog.catalog_owner import CatalogOwner
-from dynactor.actors.catalog.tables import Tables
+from dynactor.actors.parts.long_work import Pieces
+from dynactor.actors.parts.part import Part, Parts
 from dynactor.actors.phases.table_changes import TableChanges
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.runtime.randomness import random_uuid
-from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.table import Table
 from dynactor.actors.transfers.import_rows import ImportedRows, log_key
 from dynactor.actors.transfers.kept_transfers import KeptTransfers
+from dynactor.actors.transfers.transfer_buckets import TransferBuckets
 from dynactor.actors.transfers.uploads import Uploads
 from dynactor.model.access.bucket_grant import BucketGrant
 from dynactor.model.definitions.table import Restoration, TableDefinition
@@ -31,10 +33,10 @@ from dynactor.model.errors import (
 from dynactor.model.limits import IMPORTS
 from dynactor.model.transfers.table_import import TableImport
 from dynactor.storage import transfers
-from dynactor.storage.buckets.bucket import Bucket, BucketError, read_whole
-from dynactor.storage.buckets.open_buckets import Buckets
-from dynactor.storage.catalog import PartitionHead
-from dynactor.storage.store import Row, View
+from dynactor.storage.buckets.bucket import BucketError, read_whole
+from dynactor.storage.buckets.directory_bucket import DirectoryBucket
+from dynactor.storage.catalog import Catalog, PartitionHead
+from dynactor.storage.store import Row
 
 # The failure of an import whose table is complete but for faulty items.
 _FAULTY_ITEMS: Final = "ItemValidationError"
@@ -43,10 +45,17 @@ _log = structlog.get_logger("actors")
 
 
 class ImportTable(Message[TableImport], frozen=True):
-    """Import files into a new table.
+    """Import files into a new table, which is ACTIVE once it is complete.
 
     The actor fills in the same attributes of ``definition`` as for ``CreateTable``. ``request`` has
-    the members of the request, with their wire names.
+    the members of the request, with their wire names. ``grant`` has the objects that the caller may
+    use; None without policies.
+
+    Raises:
+        ResourceInUseException: the name is in use.
+        ImportConflictException: the client token was used for another import.
+        LimitExceededException: too many imports are in progress.
+        InternalServerError: the files of an upload can't be stored.
     """
 
     definition: TableDefinition
@@ -54,38 +63,36 @@ class ImportTable(Message[TableImport], frozen=True):
     grant: BucketGrant | None = None
 
 
-class CancelImport(Message[TableImport], frozen=True):
-    """Delete the incomplete table of an import, for an operator."""
+def uploaded_import(definition: TableDefinition, creation: dict[str, Any]) -> ImportTable:
+    """An import of files that a client uploads; the pieces go to ``TableImports.uploads``.
 
-    import_id: str
+    ``creation`` has the members of CreateTable.
+    """
+    request = {
+        "InputFormat": "DYNAMODB_JSON",
+        "InputCompressionType": "GZIP",
+        "TableCreationParameters": creation,
+    }
+    return ImportTable(definition, request)
 
 
-class TableImports:
+class TableImports(Part):
     """Creates and lists imports. Invariant: every import in memory is durable."""
 
-    def __init__(
-        self,
-        owner: CatalogOwner,
-        environment: TableEnvironment,
-        tables: Tables,
-        *,
-        table_changes: TableChanges,
-        buckets: Buckets,
-        uploads: Uploads,
-        log_directory: Bucket | None,
-    ) -> None:
-        self._owner = owner
-        self._store = environment.store
-        self._clock = environment.clock
-        self._randomness = environment.randomness
-        self._tables = tables
-        self._table_changes = table_changes
-        self._buckets = buckets
-        self.uploads = uploads
-        self._log_directory = log_directory
+    is_leaders = True
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._randomness = parts.environment.randomness
+        self._table_changes = parts[TableChanges]
+        self._buckets = parts[TransferBuckets].buckets
+        uploads, logs = self._settings.upload_directory, self._settings.import_log_directory
+        self.uploads = Uploads(None if uploads is None else Path(uploads))
+        self._log_directory = None if logs is None else DirectoryBucket(Path(logs))
+        self.handlers = {ImportTable: self._import}
         self._imports: KeptTransfers[TableImport] = KeptTransfers(
-            environment.clock,
-            environment.randomness,
+            self._clock,
+            self._randomness,
             key=transfers.import_key,
             since=self._since,
         )
@@ -101,7 +108,7 @@ class TableImports:
         return None if found is None else self._present(found)
 
     @property
-    def imports(self) -> list[TableImport]:
+    def imports(self) -> Sequence[TableImport]:
         """The imports of the last 90 days, the newest first."""
         return list(map(self._present, self._imports.listed))
 
@@ -135,33 +142,35 @@ class TableImports:
 
     # -- for the database's actor -------------------------------------------------------------
 
-    async def adopt(self, view: View) -> None:
+    async def load(self, loaded: Catalog) -> None:
         """Load the stored imports, before the phases of their tables are resumed."""
-        stored = await transfers.load_imports(view)
+        del loaded
+        stored = await transfers.load_imports(self._store.latest)
         self._imports.load((each.import_id, each) for each in stored)
         is_first, self._is_adopted = not self._is_adopted, True
         if is_first:
             uploads = [each for each in stored if each.is_upload and each.status == "IN_PROGRESS"]
             await self.uploads.adopt([each.import_id for each in uploads])
 
-    async def forget_old(self) -> None:
-        """Delete the records of imports that ended more than 90 days ago.
-
-        Raises:
-            StoreError: nothing was changed.
-        """
+    async def keep(self, now_epoch_seconds: float) -> Pieces:
+        """Delete the records of imports that ended more than 90 days ago."""
+        del now_epoch_seconds
         await self._imports.forget_old(self._owner)
+        yield
 
-    async def begin(self, message: ImportTable) -> TableImport:
-        """Create the table, still empty, unless the request is a repetition.
+    async def close(self) -> None:
+        """Stop the uploads."""
+        await self.uploads.close()
 
-        Raises:
-            ImportConflictException: the token was used with other parameters.
-            LimitExceededException: too many imports are in progress.
-            ResourceInUseException: the name is in use.
-            InternalServerError: the files of an upload can't be stored.
-            StoreError: nothing was changed.
-        """
+    async def _import(self, message: ImportTable) -> TableImport:
+        begun = await self._begin(message)
+        table = self._tables.same(begun.table_name, begun.table_id)
+        if table is not None:
+            await self._parts.resume(table)
+        return begun
+
+    async def _begin(self, message: ImportTable) -> TableImport:
+        """Create the table, still empty, unless the request is a repetition."""
         conflict = "Import conflict: Duplicate request detected with conflicting parameters"
         same = self._imports.with_same_token(message.request, ImportConflictException(conflict))
         if same is not None:

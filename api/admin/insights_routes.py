@@ -18,6 +18,7 @@ from aiohttp import web
 from dynactor.actors.database.database import Database
 from dynactor.actors.limits.throttle import Consumed
 from dynactor.actors.limits.traffic import Window
+from dynactor.actors.phases.contributor_insights import ContributorInsightsSwitch
 from dynactor.actors.table.item_sample import (
     collection_start,
     items_at,
@@ -126,7 +127,7 @@ def insights_answer(database: Database, table: Table, index_name: str | None) ->
     return InsightsAnswer(
         definition.name,
         index_name,
-        database.contributor_insights_status(insights),
+        database.part(ContributorInsightsSwitch).status(insights),
         insights.mode if insights else None,
         traffic.recording(index_id) if traffic else "none",
         traffic.since_epoch_seconds if traffic else now,

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from dynactor.actors.database.database import Database
 from dynactor.actors.derived.kafka.replay_progress import ReplayProgress, ReplayStart
-from dynactor.actors.phases.replays import StartReplay
+from dynactor.actors.phases.replays import CancelReplay, Replays, StartReplay
 from dynactor.actors.runtime.clock import LATEST_EPOCH_SECONDS
 from dynactor.actors.runtime.mailbox import MailboxClosed
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type, refused
@@ -45,10 +45,12 @@ async def answer(
         if request.method == "POST":
             return await _started(database, request, node)
         if request.method == "DELETE":
-            return json_answer(HTTPStatus.OK, _shown(await database.cancel_replay(replay_id)))
+            return json_answer(HTTPStatus.OK, _shown(await database.ask(CancelReplay(replay_id))))
         if replay_id:
-            return json_answer(HTTPStatus.OK, _shown(database.replays.find(replay_id)))
-        return json_answer(HTTPStatus.OK, {"replays": list(map(_shown, database.replays.all()))})
+            return json_answer(HTTPStatus.OK, _shown(database.part(Replays).find(replay_id)))
+        return json_answer(
+            HTTPStatus.OK, {"replays": list(map(_shown, database.part(Replays).all()))}
+        )
     except (msgspec.MsgspecError, ValueError) as error:
         return fault(HTTPStatus.BAD_REQUEST, str(error))
     except DynamoDBError as error:
@@ -71,7 +73,7 @@ async def _started(database: Database, request: web.BaseRequest, node: Node | No
         parse_start(wanted.start, database.clock.now_epoch_seconds()),
         wanted.follow,
     )
-    return json_answer(HTTPStatus.CREATED, _shown(await database.start_replay(message)))
+    return json_answer(HTTPStatus.CREATED, _shown(await database.ask(message)))
 
 
 def parse_start(text: str, now_epoch_seconds: float) -> ReplayStart:

@@ -20,7 +20,7 @@ from aiohttp import web
 from msgspec import Meta, Struct, structs
 
 from dynactor.actors.feeds.index_lag import NO_LAG, IndexLag
-from dynactor.actors.phases.database_settings import DatabaseSettings
+from dynactor.actors.parts.database_settings import DatabaseSettings
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
 from dynactor.api.hosting.database_host import (
     DatabaseHost,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from dynactor.actors.backups.table_backups import TableBackups
 from dynactor.actors.database.database import Database
 from dynactor.api.answers.table_description import (
     backup_arn,
@@ -48,7 +49,7 @@ def find(database: Database, arn: str) -> TableBackup:
         ValidationException: the text is not a backup's ARN.
         BackupNotFoundException: the backup never existed, or was deleted.
     """
-    backup = database.table_backups.find(named(arn))
+    backup = database.part(TableBackups).find(named(arn))
     if backup is None:
         raise BackupNotFoundException(f"Backup not found: {arn}")
     return backup

@@ -9,6 +9,9 @@ from uuid import NAMESPACE_URL, uuid5
 from msgspec import Struct, to_builtins
 
 from dynactor.actors.database.database import Database
+from dynactor.actors.transfers.bulk_operations import BulkOperations
+from dynactor.actors.transfers.table_exports import TableExports
+from dynactor.actors.transfers.table_imports import TableImports
 from dynactor.api.answers.table_description import table_arn, wire_time
 from dynactor.api.requests.foreign_arns import check_account
 from dynactor.model.errors import (
@@ -105,7 +108,7 @@ def find_export(database: Database, arn: str) -> TableExport:
         ExportNotFoundException: the export does not exist, or was forgotten.
     """
     table_name, export_id = _parts_of(database, arn, "export")
-    export = database.exports.find(export_id)
+    export = database.part(TableExports).find(export_id)
     if export is None or export.table_name != table_name:
         raise ExportNotFoundException(f"Export not found: {arn}")
     return export
@@ -179,7 +182,7 @@ def find_import(database: Database, arn: str) -> TableImport:
         ImportNotFoundException: the import does not exist, or was forgotten.
     """
     table_name, import_id = _parts_of(database, arn, "import")
-    found = database.imports.find(import_id)
+    found = database.part(TableImports).find(import_id)
     if found is None or found.table_name != table_name:
         raise ImportNotFoundException(f"Import not found: {arn}")
     return found
@@ -245,7 +248,7 @@ def find_bulk_operation(database: Database, arn: str) -> BulkOperation:
         ResourceNotFoundException: the operation does not exist, or was forgotten.
     """
     table_name, operation_id = _parts_of(database, arn, "bulk-operation")
-    found = database.bulk_operations.find(operation_id)
+    found = database.part(BulkOperations).find(operation_id)
     if found is None or found.table_name != table_name:
         raise ResourceNotFoundException(
             f"Requested resource not found: Bulk operation: {arn} not found"

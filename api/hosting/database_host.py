@@ -21,7 +21,7 @@ from dynactor.actors.catalog.homes import Share
 from dynactor.actors.database.database import Database
 from dynactor.actors.database.databases import Databases, open_databases
 from dynactor.actors.database.virtual_clock import clock_row
-from dynactor.actors.phases.database_settings import DatabaseSettings
+from dynactor.actors.parts.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import Clock, VirtualClock
 from dynactor.api.http.protocol import Protocol
 from dynactor.model.kept_failure import KeptFailure

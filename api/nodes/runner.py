@@ -70,7 +70,7 @@ class SharedTables(Port):
         """Let the node hold back the requests to tables that move."""
         ...
 
-    async def change_homes(self, message: HomeChange) -> None:
+    async def ask(self, message: HomeChange) -> None:
         """Move, take, recall or group tables; raises ``InternalServerError``."""
         ...
 

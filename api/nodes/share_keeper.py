@@ -128,7 +128,7 @@ class ShareKeeper:
         own = [name for name, claim in claims.items() if claim.epoch == share.epoch]
         taken = [name for name in own if not claims[name].is_recalled and not tables.runs(name)]
         if taken:
-            await tables.change_homes(TakeTables(tuple(taken)))
+            await tables.ask(TakeTables(tuple(taken)))
             self._changes.notify()
         recalled = [name for name in own if claims[name].is_recalled]
         if recalled:
@@ -155,7 +155,7 @@ class ShareKeeper:
     async def _give(self, share: OpenShare, names: Sequence[str]) -> None:
         """Give tables back to the leader, unless requests to them take too long."""
         # In one message, because one request may wait for all of them.
-        await share.databases.home.change_homes(MoveTables(tuple(names)))
+        await share.databases.home.ask(MoveTables(tuple(names)))
         await self._membership.load_claims()
         await self._gave()
 

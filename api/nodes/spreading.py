@@ -398,7 +398,7 @@ class Spreader:
         return found
 
     async def _change(self, change: HomeChange) -> None:
-        await self._tables.change_homes(change)
+        await self._tables.ask(change)
         self._changes.notify()
 
     async def _claims_changed(self, shares: Collection[int] = ()) -> None:

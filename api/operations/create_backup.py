@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import json
 
+from dynactor.actors.backups.table_backups import CreateTableBackup
 from dynactor.api.access import asks
 from dynactor.api.answers import table_backup
 from dynactor.api.execution.operation import Operation
@@ -24,7 +25,7 @@ async def handle(call: Call[CreateBackupInput]) -> bytes:
     """Start a backup of a table; names need not be unique."""
     request = call.request
     name = table_name(request.TableName)
-    backup = await call.database.create_table_backup(name, request.BackupName)
+    backup = await call.database.ask(CreateTableBackup(name, request.BackupName))
     return json.encode({"BackupDetails": table_backup.details(call.database, backup)})
 
 

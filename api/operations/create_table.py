@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import json
 
+from dynactor.actors.table.messages import CreateTable
 from dynactor.api.access import asks
 from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.access.facts import TagFacts
@@ -67,7 +68,7 @@ async def handle(call: Call[CreateTableInput]) -> bytes:
     if is_like_dynamodb_local:
         new = without_unused_definitions(new)
     definition = define(new, call.database.settings.region)
-    state = await call.database.create_table(definition)
+    state = await call.database.ask(CreateTable(definition))
     if is_like_dynamodb_local:
         state = await call.database.describe(name)
     return json.encode({"TableDescription": created_table_description(call.database, state)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import json
 
+from dynactor.actors.backups.table_backups import DeleteTableBackup
 from dynactor.api.access import asks
 from dynactor.api.answers import table_backup
 from dynactor.api.execution.operation import Operation
@@ -20,7 +21,7 @@ class DeleteBackupInput(structures.Shape, frozen=True):
 async def handle(call: Call[DeleteBackupInput]) -> bytes:
     """Delete a complete backup that no restore uses; return its description."""
     database, arn = call.database, call.request.BackupArn
-    backup = await database.delete_table_backup(table_backup.named(arn), arn)
+    backup = await database.ask(DeleteTableBackup(table_backup.named(arn), arn))
     return json.encode({"BackupDescription": table_backup.description(database, backup, "DELETED")})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import json
 
+from dynactor.actors.table.messages import UpdateTable
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Location, Operation
 from dynactor.api.requests import shapes, structures
@@ -29,7 +30,7 @@ async def handle(call: Call[DeleteResourcePolicyInput]) -> bytes:
     change = PolicyChange(
         resource.table.name, resource.stream_label, None, request.ExpectedRevisionId
     )
-    await call.database.update_table(resource.table.name, TableEdit(policy=change))
+    await call.database.ask(UpdateTable(resource.table.name, TableEdit(policy=change)))
     return json.encode({} if removed is None else {"RevisionId": removed.revision_id})
 
 

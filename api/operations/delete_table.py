@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import json
 
+from dynactor.actors.table.messages import DeleteTable
 from dynactor.api.access import asks
 from dynactor.api.answers.table_description import deleted_table_description, table_description
 from dynactor.api.execution.operation import Operation
@@ -24,9 +25,9 @@ async def handle(call: Call[DeleteTableInput]) -> bytes:
     settings = database.settings
     if settings.is_like_dynamodb_local and not settings.table_transition_seconds:
         before = table_description(database, await database.describe(name))
-        await database.delete_table(name)
+        await database.ask(DeleteTable(name))
         return json.encode({"TableDescription": before})
-    state = await database.delete_table(name)
+    state = await database.ask(DeleteTable(name))
     return json.encode({"TableDescription": deleted_table_description(database, state)})
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import json
 
+from dynactor.actors.phases.contributor_insights import ContributorInsightsSwitch
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Effect, Location, Operation
 from dynactor.api.requests import shapes, structures
@@ -36,7 +37,7 @@ async def handle(call: Call[DescribeContributorInsightsInput]) -> bytes:
         index = definition.global_index(index_name)
         assert index is not None
         schema = index.definition.key_schema
-    status = database.contributor_insights_status(insights)
+    status = database.part(ContributorInsightsSwitch).status(insights)
     if status != "DISABLED":
         shown["ContributorInsightsRuleList"] = contributor_insights.rule_names(
             definition.name, schema, insights

@@ -28,7 +28,7 @@ async def handle(call: Call[DisableKinesisStreamingDestinationInput]) -> bytes:
     request = call.request
     name = table_name(request.TableName)
     message = DisableDestination(name, topic_of(call.database, request.StreamArn))
-    destination = await call.database.change_destination(message)
+    destination = await call.database.ask(message)
     return json.encode(
         {
             "TableName": name,

@@ -31,7 +31,7 @@ async def handle(call: Call[EnableKinesisStreamingDestinationInput]) -> bytes:
     message = EnableDestination(
         name, topic_of(call.database, request.StreamArn), given or "MILLISECOND"
     )
-    destination = await call.database.change_destination(message)
+    destination = await call.database.ask(message)
     return json.encode(
         {
             "TableName": name,

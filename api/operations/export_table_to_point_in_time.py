@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import json
 
+from dynactor.actors.transfers.table_exports import ExportTable
 from dynactor.api.access import asks, bucket_asks
 from dynactor.api.answers import continuous_backups, transfers
 from dynactor.api.execution.operation import Operation
@@ -46,7 +47,9 @@ async def handle(call: Call[ExportTableToPointInTimeInput]) -> bytes:
     if request.FilterSpecification is not None:
         wanted = item_filter(transfers.given_members(request.FilterSpecification))
         wanted.check(continuous_backups.source_table(database, name, request.TableArn).definition)
-    export = await database.export_table(name, transfers.given_members(request), call.bucket_grant)
+    export = await database.ask(
+        ExportTable(name, transfers.given_members(request), call.bucket_grant)
+    )
     description = transfers.export_description(database, export)
     return json.encode({"ExportDescription": description})
 

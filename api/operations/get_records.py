@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import json, structs
 
+from dynactor.actors.phases.streams import StreamRegistry
 from dynactor.api.access import asks
 from dynactor.api.answers.item_answers import array_member, joined
 from dynactor.api.execution.operation import STREAM_FAULTS, Effect, Location, Operation
@@ -47,7 +48,7 @@ async def handle(call: Call[GetRecordsInput]) -> bytes:
     cursor = _cursor(request.ShardIterator, now_epoch_ms)
     stream = find_stream(database, cursor.stream_arn)
     shard = find_shard(stream, cursor.shard_id)
-    changes = await database.streams.records(
+    changes = await database.part(StreamRegistry).records(
         stream, shard, cursor.after, max_records=limit, max_bytes=GET_RECORDS_BYTES
     )
     records = _page(changes, stream.view_type, database.settings.region)

@@ -6,8 +6,7 @@ from typing import Final, NoReturn
 
 from msgspec import json
 
-from dynactor.actors.catalog.streams import TRIMMED
-from dynactor.actors.database.control_plane import StreamReads
+from dynactor.actors.phases.streams import TRIMMED, StreamRegistry
 from dynactor.api.access import asks
 from dynactor.api.answers.table_description import stream_arn
 from dynactor.api.execution.operation import Effect, Location, Operation
@@ -47,13 +46,13 @@ async def handle(call: Call[GetShardIteratorInput]) -> bytes:
         case "TRIM_HORIZON":
             after = shard.horizon
         case "LATEST":
-            after = database.streams.tail(shard)
+            after = database.part(StreamRegistry).tail(shard)
         case "AT_TIMESTAMP":
             assert commit_time_us is not None
-            after = await _counter_before(database.streams, shard, commit_time_us)
+            after = await _counter_before(database.part(StreamRegistry), shard, commit_time_us)
         case _:
             assert number is not None
-            after = _checked_counter(database.streams, shard, number)
+            after = _checked_counter(database.part(StreamRegistry), shard, number)
             if request.ShardIteratorType == "AT_SEQUENCE_NUMBER":
                 after = min(after, number.counter - 1)
             if after < shard.horizon:
@@ -96,7 +95,7 @@ def _refuse(fault: str) -> NoReturn:
     raise ValidationException(f"One or more parameter values were invalid: {fault}")
 
 
-def _checked_counter(streams: StreamReads, shard: Shard, number: SequenceNumber) -> int:
+def _checked_counter(streams: StreamRegistry, shard: Shard, number: SequenceNumber) -> int:
     """The counter of a number that belongs to a shard.
 
     An empty shard's starting sequence number is the number of its first record, which does not
@@ -109,7 +108,7 @@ def _checked_counter(streams: StreamReads, shard: Shard, number: SequenceNumber)
     return min(number.counter, tail)
 
 
-async def _counter_before(streams: StreamReads, shard: Shard, commit_time_us: int) -> int:
+async def _counter_before(streams: StreamRegistry, shard: Shard, commit_time_us: int) -> int:
     """The counter before the first record of this time or later, found by bisection."""
     low, high = shard.horizon, streams.tail(shard)
     while low < high:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import json
 
+from dynactor.actors.transfers.table_imports import ImportTable
 from dynactor.api.access import asks, bucket_asks
 from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.answers import transfers
@@ -48,8 +49,8 @@ async def handle(call: Call[ImportTableInput]) -> bytes:
             f"{request.InputFormat}."
         )
     definition = define(_new_table(request.TableCreationParameters), database.settings.region)
-    begun = await database.import_table(
-        definition, transfers.given_members(request), call.bucket_grant
+    begun = await database.ask(
+        ImportTable(definition, transfers.given_members(request), call.bucket_grant)
     )
     return json.encode({"ImportTableDescription": transfers.import_description(database, begun)})
 

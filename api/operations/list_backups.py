@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import json
 
+from dynactor.actors.backups.table_backups import TableBackups
 from dynactor.api.access import asks
 from dynactor.api.answers import table_backup
 from dynactor.api.answers.table_description import backup_arn
@@ -34,7 +35,7 @@ class ListBackupsInput(structures.Shape, frozen=True):
 def handle(call: Call[ListBackupsInput]) -> bytes:
     """A page of the backups by table and time; the start backup may have been deleted."""
     request, database = call.request, call.database
-    found = _matching(request, database.table_backups.backups)
+    found = _matching(request, database.part(TableBackups).backups)
     first = 0
     if request.ExclusiveStartBackupArn is not None:
         start = table_backup.named(request.ExclusiveStartBackupArn)

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import json
 
+from dynactor.actors.transfers.bulk_operations import BulkOperations
 from dynactor.api.access import asks
 from dynactor.api.answers import transfers
 from dynactor.api.execution.operation import Effect, Operation
@@ -27,7 +28,7 @@ def handle(call: Call[ListBulkOperationsInput]) -> bytes:
     before = None if request.NextToken is None else transfers.read_token(request.NextToken)
     found = [
         each
-        for each in database.bulk_operations.operations
+        for each in database.part(BulkOperations).operations
         if before is None or each.operation_id < before
     ]
     page = found[: request.MaxResults or LIST_BULK_OPERATIONS[0]]

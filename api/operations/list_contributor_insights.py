@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import MsgspecError, json
 
 from dynactor.actors.database.database import Database
+from dynactor.actors.phases.contributor_insights import ContributorInsightsSwitch
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Effect, Location, Operation
 from dynactor.api.requests import shapes, structures
@@ -57,7 +58,7 @@ async def handle(call: Call[ListContributorInsightsInput]) -> bytes:
             {
                 "TableName": resource.table_name,
                 **({"IndexName": resource.index_name} if resource.index_name else {}),
-                "ContributorInsightsStatus": call.database.contributor_insights_status(
+                "ContributorInsightsStatus": call.database.part(ContributorInsightsSwitch).status(
                     found[resource]
                 ),
                 "ContributorInsightsMode": found[resource].mode,

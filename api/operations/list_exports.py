@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec import json
 
+from dynactor.actors.transfers.table_exports import TableExports
 from dynactor.api.access import asks
 from dynactor.api.answers import transfers
 from dynactor.api.execution.operation import Effect, Location, Operation
@@ -38,7 +39,7 @@ def handle(call: Call[ListExportsInput]) -> bytes:
         raise ValidationException("Invalid NextToken")
     found = [
         export
-        for export in database.exports.exports
+        for export in database.part(TableExports).exports
         if (name is None or export.table_name == name)
         and (token is None or export.export_id < token)
     ]

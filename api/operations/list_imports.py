@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import json
 
+from dynactor.actors.transfers.table_imports import TableImports
 from dynactor.api.access import asks
 from dynactor.api.answers import transfers
 from dynactor.api.execution.operation import Effect, Location, Operation
@@ -32,7 +33,7 @@ def handle(call: Call[ListImportsInput]) -> bytes:
     before = None if request.NextToken is None else transfers.read_token(request.NextToken)
     found = [
         each
-        for each in database.imports.imports
+        for each in database.part(TableImports).imports
         if (name is None or each.table_name == name) and (before is None or each.import_id < before)
     ]
     page = found[: request.PageSize or LIST_IMPORTS[0]]

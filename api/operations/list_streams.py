@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import json
 
+from dynactor.actors.phases.streams import StreamRegistry
 from dynactor.api.access import asks
 from dynactor.api.answers.table_description import stream_arn
 from dynactor.api.execution.operation import Effect, Location, Operation
@@ -38,7 +39,9 @@ async def handle(call: Call[ListStreamsInput]) -> bytes:
     if request.ExclusiveStartStreamArn is not None:
         start = named(request.ExclusiveStartStreamArn)
     names = [
-        name for name in await call.database.stream_names() if request.TableName in (None, name[0])
+        name
+        for name in await call.database.part(StreamRegistry).names()
+        if request.TableName in (None, name[0])
     ]
     first = bisect_right(names, start)
     shown = [

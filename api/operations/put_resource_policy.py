@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import json
 
+from dynactor.actors.table.messages import UpdateTable
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Location, Operation
 from dynactor.api.requests import shapes, structures
@@ -34,7 +35,7 @@ async def handle(call: Call[PutResourcePolicyInput]) -> bytes:
     change = PolicyChange(
         resource.table.name, resource.stream_label, request.Policy, request.ExpectedRevisionId
     )
-    state = await call.database.update_table(resource.table.name, TableEdit(policy=change))
+    state = await call.database.ask(UpdateTable(resource.table.name, TableEdit(policy=change)))
     policy = find(state.definition.policies, resource.stream_label)
     assert policy is not None, "the policy was attached by the same message"
     return json.encode({"RevisionId": policy.revision_id})

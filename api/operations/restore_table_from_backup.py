@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import json
 
+from dynactor.actors.restores.restore_phases import RestoreTable
 from dynactor.api.access import asks
 from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.answers import table_backup
@@ -34,7 +35,7 @@ async def handle(call: Call[RestoreTableFromBackupInput]) -> bytes:
         restore_overrides(request),
         call.database.settings.region,
     )
-    state = await database.restore_table(definition, backup.backup_id, request.BackupArn)
+    state = await database.ask(RestoreTable(definition, backup.backup_id, request.BackupArn))
     return json.encode({"TableDescription": table_description(database, state)})
 
 

@@ -45,9 +45,7 @@ async def handle(call: Call[RestoreTableToPointInTimeInput]) -> bytes:
         restore_overrides(request),
         call.database.settings.region,
     )
-    state = await database.restore_table_to_time(
-        RestoreTableToTime(definition, name, request.RestoreDateTime)
-    )
+    state = await database.ask(RestoreTableToTime(definition, name, request.RestoreDateTime))
     return json.encode({"TableDescription": table_description(database, state)})
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import json
 
+from dynactor.actors.transfers.bulk_operations import StartBulkPutItems
 from dynactor.api.access import asks, bucket_asks
 from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.answers import transfers
@@ -38,8 +39,10 @@ async def handle(call: Call[StartBulkPutItemsInput]) -> bytes:
         raise ValidationException("OutputS3Configuration.OutputType must have at least one value")
     if request.InputS3Configuration.InputFormat == "ION":
         check_ion()
-    begun = await database.start_bulk_put(
-        table_name(request.TableName), transfers.given_members(request), call.bucket_grant
+    begun = await database.ask(
+        StartBulkPutItems(
+            table_name(request.TableName), transfers.given_members(request), call.bucket_grant
+        )
     )
     description = transfers.bulk_operation_description(database, begun)
     return json.encode({"BulkOperationDescription": description})

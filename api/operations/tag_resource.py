@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dynactor.actors.table.messages import UpdateTable
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Location, Operation
 from dynactor.api.requests import shapes, structures
@@ -26,7 +27,7 @@ async def handle(call: Call[TagResourceInput]) -> bytes:
         raise ValidationException("Atleast one Tag needs to be provided as Input.")
     edit = TableEdit(tags_to_add=tuple((tag.Key, tag.Value) for tag in request.Tags))
     try:
-        await call.database.update_table(name, edit)
+        await call.database.ask(UpdateTable(name, edit))
     except ResourceNotFoundException:
         raise no_such_resource(request.ResourceArn) from None
     return b""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dynactor.actors.table.messages import UpdateTable
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Location, Operation
 from dynactor.api.requests import shapes, structures
@@ -25,7 +26,9 @@ async def handle(call: Call[UntagResourceInput]) -> bytes:
     if not request.TagKeys:
         raise ValidationException("Atleast one Tag Key needs to be provided as Input.")
     try:
-        await call.database.update_table(name, TableEdit(tag_keys_to_remove=tuple(request.TagKeys)))
+        await call.database.ask(
+            UpdateTable(name, TableEdit(tag_keys_to_remove=tuple(request.TagKeys)))
+        )
     except ResourceNotFoundException:
         # The message has no ARN, unlike in the other tag operations (dynalite, measured on AWS).
         raise ResourceNotFoundException("Requested resource not found") from None

@@ -33,7 +33,7 @@ async def handle(call: Call[UpdateContinuousBackupsInput]) -> bytes:
             f"{INVALID}RecoveryPeriodInDays cannot be specified when PointInTimeRecoveryEnabled "
             "is false"
         )
-    await call.database.update_recovery(UpdateRecovery(name, period_days))
+    await call.database.ask(UpdateRecovery(name, period_days))
     return continuous_backups.describe(call.database, name)
 
 

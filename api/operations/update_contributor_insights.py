@@ -25,7 +25,7 @@ async def handle(call: Call[UpdateContributorInsightsInput]) -> bytes:
     """Start or stop recording the busiest keys of a table or of one of its global indexes."""
     request = call.request
     name = table_name(request.TableName)
-    switched = await call.database.update_contributor_insights(
+    switched = await call.database.ask(
         UpdateContributorInsights(
             name,
             request.IndexName,

@@ -35,7 +35,7 @@ async def handle(call: Call[UpdateKinesisStreamingDestinationInput]) -> bytes:
             "UpdateKinesisStreamingConfiguration cannot be null or contain only null values"
         )
     message = UpdateDestination(name, topic_of(call.database, request.StreamArn), precision)
-    destination = await call.database.change_destination(message)
+    destination = await call.database.ask(message)
     return json.encode(
         {
             "TableName": name,

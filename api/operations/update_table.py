@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta, json
 
+from dynactor.actors.table.messages import UpdateTable
 from dynactor.api.access import asks
 from dynactor.api.answers.table_description import table_description
 from dynactor.api.execution.operation import Location, Operation
@@ -86,7 +87,7 @@ async def handle(call: Call[UpdateTableInput]) -> bytes:
         stream=stream_change(request.StreamSpecification, call.database.clock.now_epoch_seconds()),
     )
     check_edit(edit)
-    state = await call.database.update_table(name, edit)
+    state = await call.database.ask(UpdateTable(name, edit))
     if call.database.settings.is_like_dynamodb_local:
         state = await call.database.describe(name)
     return json.encode({"TableDescription": table_description(call.database, state)})

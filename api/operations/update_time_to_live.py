@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import json
 
+from dynactor.actors.table.messages import UpdateTimeToLive
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Location, Operation
 from dynactor.api.requests import shapes, structures
@@ -22,8 +23,10 @@ class UpdateTimeToLiveInput(structures.Shape, frozen=True):
 async def handle(call: Call[UpdateTimeToLiveInput]) -> bytes:
     """Enable or disable time to live; the answer repeats the request."""
     asked = call.request.TimeToLiveSpecification
-    await call.database.update_time_to_live(
-        table_name(call.request.TableName), TimeToLiveChange(asked.Enabled, asked.AttributeName)
+    await call.database.ask(
+        UpdateTimeToLive(
+            table_name(call.request.TableName), TimeToLiveChange(asked.Enabled, asked.AttributeName)
+        )
     )
     return json.encode({"TimeToLiveSpecification": asked})
 

@@ -6,6 +6,7 @@ import re
 from typing import Any, Final
 
 from dynactor.actors.database.database import Database
+from dynactor.actors.phases.destination_phases import DestinationPhases
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import StreamingDestination
 from dynactor.model.errors import ValidationException
@@ -61,7 +62,7 @@ def described(
         ),
         "ApproximateCreationDateTimePrecision": destination.precision,
     }
-    description = database.destinations.status_description(table, destination)
+    description = database.part(DestinationPhases).status_description(table, destination)
     if description is not None:
         members["DestinationStatusDescription"] = description
     return members

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from dynactor.actors.database.database import Database
+from dynactor.actors.phases.streams import StreamRegistry
 from dynactor.model.errors import ResourceNotFoundException, ValidationException
 from dynactor.model.limits import NAME_CHARACTER, TABLE_NAME_CHARACTERS
 from dynactor.streams.shard import Shard, Stream
@@ -37,7 +38,7 @@ def find_stream(database: Database, arn: str) -> Stream:
         ValidationException: the text is not a stream's ARN.
         ResourceNotFoundException: the stream never existed or was deleted.
     """
-    stream = database.streams.find(*named(arn))
+    stream = database.part(StreamRegistry).find(*named(arn))
     if stream is None:
         raise ResourceNotFoundException(f"Requested resource not found: Stream: {arn} not found")
     return stream

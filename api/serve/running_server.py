@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgspec import Struct
 
 from dynactor import __version__
-from dynactor.actors.catalog.streams import StreamSettings
 from dynactor.actors.database.database import Database
 from dynactor.actors.database.virtual_clock import ClockState
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.derived.kafka.broker_check import checking_broker
-from dynactor.actors.phases.database_settings import DatabaseSettings
+from dynactor.actors.parts.database_settings import DatabaseSettings
 from dynactor.actors.splitting.split_watch import SplitSettings
 from dynactor.api.access.access_control import AccessControl
 from dynactor.api.access.identities import IdentityRegistry
@@ -61,6 +60,7 @@ from dynactor.storage.rocks.options import MIB, RocksOptions
 from dynactor.storage.rocks.store import open_rocks, open_rocks_in_memory
 from dynactor.storage.store import Store
 from dynactor.streams.kafka.broker import Broker
+from dynactor.streams.shard import ShardSettings
 
 if TYPE_CHECKING:
     from dynactor.api.admin_port.listener import Administered
@@ -121,7 +121,7 @@ async def _running_server(options: ServeOptions, umask: int) -> AsyncIterator[Ru
         index_lag=options.index_lag,
         index_reads_wait_seconds=options.index_reads_wait_seconds,
         transaction_delay=options.transaction_steps_delay,
-        streams=StreamSettings(
+        streams=ShardSettings(
             shard_roll_seconds=options.shard_roll_seconds,
             retention_seconds=options.stream_retention_seconds,
         ),

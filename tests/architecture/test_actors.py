@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from inspect import isfunction
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 from msgspec import Struct
 
-from dynactor.actors.database.control_plane import ControlPlane
+from dynactor.actors.database.parts import PARTS
+from dynactor.actors.parts.part import Part
 from tests.architecture.sources import SOURCES, tree
 
 CONTAINERS = {"Sequence", "Mapping", "tuple", "frozenset"}
@@ -50,24 +50,39 @@ def test_request_handlers_use_the_database_and_not_its_actor():
                     assert node.attr != "actor", f"{name}: {ast.unparse(node)}"
 
 
-def control_plane_members() -> list[tuple[str, Any]]:
-    """The members of the control plane, with the types of their values."""
-    found = []
-    for reads in get_type_hints(ControlPlane).values():
-        for name, member in vars(reads).items():
-            function = member.fget if isinstance(member, property) else member
-            if isfunction(function) and not name.startswith("_"):
-                found.append((f"{reads.__name__}.{name}", get_type_hints(function)["return"]))
-    return found
+def members_read() -> set[tuple[type[Part], str]]:
+    """The members of parts that request handlers use, such as ``database.part(Replays).find``."""
+    return {
+        (parts[node.value.args[0].id], node.attr)
+        for parts in [{part.__name__: part for part in PARTS}]
+        for name in SOURCES
+        if name.startswith("dynactor.api.")
+        for node in ast.walk(tree(name))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Call)
+        and isinstance(node.value.func, ast.Attribute)
+        and node.value.func.attr == "part"
+        and isinstance(node.value.args[0], ast.Name)
+        and hasattr(parts[node.value.args[0].id], node.attr)
+    }
 
 
-def test_the_control_plane_has_members():
-    assert len(control_plane_members()) > 8
+def test_request_handlers_read_parts():
+    assert len(members_read()) > 8
 
 
-@pytest.mark.parametrize(("name", "shown"), control_plane_members(), ids=str)
-def test_a_member_of_the_control_plane_returns_immutable_values(name: str, shown: Any):
-    assert is_frozen(shown), f"{name} shows {shown}"
+@pytest.mark.parametrize(
+    ("part", "name"),
+    sorted(members_read(), key=str),
+    ids=lambda each: getattr(each, "__name__", each),
+)
+def test_a_member_of_a_part_that_requests_read_returns_immutable_values(
+    part: type[Part], name: str
+):
+    member = getattr(part, name)
+    function = member.fget if isinstance(member, property) else member
+    shown = get_type_hints(function)["return"]
+    assert is_frozen(shown), f"{part.__name__}.{name} shows {shown}"
 
 
 def is_frozen(shown: Any) -> bool:

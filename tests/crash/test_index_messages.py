@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import structlog
 
-from dynactor.actors.catalog.streams import StreamSettings
 from dynactor.actors.feeds.index_lag import IndexLag
 from dynactor.actors.indexes.global_index import GlobalIndexActors
 from dynactor.actors.splitting.split_watch import SplitSettings
+from dynactor.streams.shard import ShardSettings
 from tests.support.clients.wire import Connection
 from tests.support.histories.history import History
 from tests.support.servers.in_process import MessageFaults, running_in_process
@@ -24,7 +24,7 @@ FEW_ROUNDS = 1
 FEW_ANSWERS = 1_000
 MANY_ANSWERS = 4_000
 FILLERS = 250
-ROLLING = StreamSettings(shard_roll_seconds=0.2)
+ROLLING = ShardSettings(shard_roll_seconds=0.2)
 SPLITTING = {
     "splits": SplitSettings(size_limit_bytes=30_000, check_seconds=0.05),
     "partitions_per_table": 1,

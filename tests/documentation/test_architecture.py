@@ -22,12 +22,12 @@ GONE = "gone"
 # phases.
 MACHINES = {
     "Tables": ("actors/phases/table_phases.py", "table_phases"),
-    "Global indexes": ("actors/phases/index_phases.py", "phases"),
+    "Global indexes": ("actors/phases/index_phases.py", "_phases"),
     "Settings of a table, throughput of an index": (
-        "actors/phases/phase_machine.py",
+        "actors/parts/phase_machine.py",
         "update_phases",
     ),
-    "Time to live": ("actors/phases/time_to_live_phases.py", "phases"),
+    "Time to live": ("actors/phases/time_to_live_phases.py", "_phases"),
     "Kafka destinations": ("actors/phases/destination_phases.py", "__init__"),
     "Restored tables": ("actors/restores/restore_phases.py", "__init__"),
     "Backups of tables": ("actors/backups/table_backups.py", "__init__"),

@@ -24,7 +24,7 @@ import uvloop
 from msgspec import structs
 
 from dynactor.actors.database.database import open_database
-from dynactor.actors.phases.database_settings import DatabaseSettings
+from dynactor.actors.parts.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import SystemClock
 from dynactor.api.execution.operation import Operation
 from dynactor.api.http.aiohttp_lane import full_server

@@ -23,7 +23,7 @@ from typing import Any, Final
 import uvloop
 
 from dynactor.actors.database.database import Database, open_database
-from dynactor.actors.phases.database_settings import DatabaseSettings
+from dynactor.actors.parts.database_settings import DatabaseSettings
 from dynactor.api.http.protocol import Answer, Protocol, Request
 from dynactor.api.registry import OPERATIONS
 from dynactor.api.serve.interpreter import set_interpreter

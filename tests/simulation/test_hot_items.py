@@ -11,6 +11,7 @@ import pytest
 from msgspec import structs
 
 from dynactor.actors.database.database import Database
+from dynactor.actors.table.messages import CreateTable
 from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import Throttled
 from dynactor.model.keys.key import KeyAttribute, KeySchema
@@ -65,7 +66,7 @@ async def partitions_after(offered: Sequence[Item], names: Sequence[str]) -> tup
     async with running_database(
         clock=clock, partitions_per_table=1, throttling="enforce", copy_messages=False
     ) as database:
-        await database.create_table(keyed(names))
+        await database.ask(CreateTable(keyed(names)))
         assert await second(database, clock, offered) < len(offered)
         for _ in range(SECONDS):
             await second(database, clock, offered)

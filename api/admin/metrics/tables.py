@@ -17,6 +17,8 @@ from dynactor.actors.database.database import Database
 from dynactor.actors.database.virtual_clock import ClockState
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveActors, subscriber_id
 from dynactor.actors.indexes.global_index import GlobalIndexActors
+from dynactor.actors.phases.destination_phases import DestinationPhases
+from dynactor.actors.phases.splits import Splitter
 from dynactor.actors.table.table import Table
 from dynactor.api.admin.metrics.mailboxes import Mailboxes
 from dynactor.api.admin.metrics.table_limit import limited
@@ -135,7 +137,7 @@ async def table_figures(database: Database, tables: Sequence[Table] | None = Non
         capacity=capacity,
         expiry=expiry,
         partitions=partitions,
-        splits={str(reason): count for reason, count in database.partition_splits.items()},
+        splits={str(reason): count for reason, count in database.part(Splitter).splits.items()},
         clock=None if database.clock_control is None else database.clock_control.state,
         mailboxes=mailboxes,
     )
@@ -392,7 +394,7 @@ async def _destination_states(database: Database, table: Table) -> list[Destinat
     states = []
     for destination in table.definition.destinations:
         labels = (table.definition.name, destination.topic)
-        progress = await database.destinations.progress(table, destination)
+        progress = await database.part(DestinationPhases).progress(table, destination)
         if progress is None:
             states.append(DestinationState(labels, destination.status))
             continue

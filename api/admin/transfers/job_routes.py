@@ -12,7 +12,11 @@ from http import HTTPStatus
 from aiohttp import web
 
 from dynactor.actors.database.database import Database
+from dynactor.actors.restores.restore_phases import CancelImport
 from dynactor.actors.runtime.mailbox import MailboxClosed
+from dynactor.actors.transfers.bulk_operations import BulkOperations, CancelBulkOperation
+from dynactor.actors.transfers.table_exports import CancelExport, TableExports
+from dynactor.actors.transfers.table_imports import TableImports
 from dynactor.api.admin.answers import fault, json_answer, other_method, refused
 from dynactor.api.admin_api.job_messages import JOBS_PATH, JobAnswer, JobsAnswer
 from dynactor.model.errors import DynamoDBError
@@ -43,20 +47,20 @@ async def answer(database: Database, request: web.BaseRequest) -> web.Response:
 
 def _all(database: Database) -> list[JobAnswer]:
     jobs = [
-        *map(_import, database.imports.imports),
-        *map(_export, database.exports.exports),
-        *map(_bulk_operation, database.bulk_operations.operations),
+        *map(_import, database.part(TableImports).imports),
+        *map(_export, database.part(TableExports).exports),
+        *map(_bulk_operation, database.part(BulkOperations).operations),
     ]
     return sorted(jobs, key=lambda job: job.id, reverse=True)
 
 
 async def _canceled(database: Database, job_id: str) -> JobAnswer | None:
-    if database.imports.find(job_id) is not None:
-        return _import(await database.cancel_import(job_id))
-    if database.exports.find(job_id) is not None:
-        return _export(await database.cancel_export(job_id))
-    if database.bulk_operations.find(job_id) is not None:
-        return _bulk_operation(await database.cancel_bulk_operation(job_id))
+    if database.part(TableImports).find(job_id) is not None:
+        return _import(await database.ask(CancelImport(job_id)))
+    if database.part(TableExports).find(job_id) is not None:
+        return _export(await database.ask(CancelExport(job_id)))
+    if database.part(BulkOperations).find(job_id) is not None:
+        return _bulk_operation(await database.ask(CancelBulkOperation(job_id)))
     return None
 
 

@@ -17,6 +17,7 @@ from aiohttp import ClientError, web
 
 from dynactor.actors.database.database import Database
 from dynactor.actors.runtime.mailbox import MailboxClosed
+from dynactor.actors.transfers.table_imports import TableImports, uploaded_import
 from dynactor.actors.transfers.uploads import PieceBusy, UploadConflict
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type, refused
 from dynactor.api.admin_api.upload_messages import (
@@ -52,18 +53,18 @@ async def answer(database: Database, request: web.BaseRequest) -> web.Response:
     try:
         if not upload_id:
             return await _begun(database, request) if request.method == "POST" else _all(database)
-        found = database.imports.find(upload_id)
+        found = database.part(TableImports).find(upload_id)
         if found is None or not found.is_upload:
             return fault(HTTPStatus.NOT_FOUND, f"There is no upload {upload_id}")
         if last == ERRORS:
-            return _text(await database.imports.error_log(upload_id))
+            return _text(await database.part(TableImports).error_log(upload_id))
         if last == END:
             wanted = msgspec.json.decode(await request.read(), type=EndRequest)
-            await database.imports.uploads.end(upload_id, wanted.pieces)
+            await database.part(TableImports).uploads.end(upload_id, wanted.pieces)
         elif last:
             if (refusal := _other_piece(request, last)) is not None:
                 return refusal
-            await database.imports.uploads.receive(upload_id, int(last), _parts(request))
+            await database.part(TableImports).uploads.receive(upload_id, int(last), _parts(request))
         return json_answer(HTTPStatus.OK, _shown(database, found))
     except (msgspec.MsgspecError, ClientError, ConnectionError) as error:
         return fault(HTTPStatus.BAD_REQUEST, str(error))
@@ -116,21 +117,21 @@ async def _begun(database: Database, request: web.BaseRequest) -> web.Response:
             "A table with local secondary indexes or a stream can't be uploaded"
         )
     definition = define(new, database.settings.region)
-    begun = await database.import_upload(definition, members)
+    begun = await database.ask(uploaded_import(definition, members))
     return json_answer(HTTPStatus.CREATED, _shown(database, begun))
 
 
 def _all(database: Database) -> web.Response:
     running = [
         _shown(database, each)
-        for each in database.imports.imports
+        for each in database.part(TableImports).imports
         if each.is_upload and each.status == "IN_PROGRESS"
     ]
     return json_answer(HTTPStatus.OK, UploadsAnswer(running))
 
 
 def _shown(database: Database, found: TableImport) -> UploadAnswer:
-    upload = database.imports.uploads.find(found.import_id)
+    upload = database.part(TableImports).uploads.find(found.import_id)
     counts = found.counts
     return UploadAnswer(
         found.import_id,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dynactor.actors.database.database import Database
+from dynactor.actors.table.messages import CreateTable
 from dynactor.model.writes.write import Delete
 from dynactor.storage import key_layout
 from dynactor.storage.store import Store
@@ -69,7 +70,7 @@ async def test_the_first_change_of_an_item_in_a_period_is_listed_apart() -> None
 
 async def test_only_tables_with_recovery_list_their_changes() -> None:
     async with memory_store() as store, running_database(store, SetClock()) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         await database.table(NAME).write(put(thread("f", "s")))
         await enable_recovery(database)
         assert await listed(store, database) == []

@@ -13,6 +13,7 @@ from msgspec import structs
 
 from dynactor.actors.database.database import Database
 from dynactor.actors.followers import log_positions
+from dynactor.actors.table.messages import CreateTable, DeleteTable
 from dynactor.model.definitions.index import IndexDefinition, Projection
 from dynactor.model.definitions.table import PointInTimeRecovery
 from dynactor.model.errors import ResourceNotFoundException, ValidationException
@@ -249,7 +250,7 @@ async def test_a_local_index_without_all_attributes_is_read_as_it_was() -> None:
         next_index_id=3,
     )
     async with memory_store() as store, running_database(store, clock) as database:
-        await database.create_table(definition)
+        await database.ask(CreateTable(definition))
         table = database.table(NAME)
         await enable_recovery(database)
         before = [thread("f", f"s{number}", votes=number, posts=9 - number) for number in range(5)]
@@ -306,7 +307,7 @@ async def test_a_past_read_costs_what_a_read_costs() -> None:
 async def test_reads_outside_of_the_window_are_refused() -> None:
     clock = SetClock()
     async with memory_store() as store, running_database(store, clock) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         key = thread("f", "s")
         now = clock.now_epoch_seconds()
         message = await PastClient(database, now).refused("GetItem", Key=key)
@@ -332,7 +333,7 @@ async def test_reads_outside_of_the_window_are_refused() -> None:
 )
 async def test_a_malformed_time_is_refused(time: str) -> None:
     async with memory_store() as store, running_database(store, SetClock()) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         client = InProcessClient(database)
         request = {"TableName": NAME, "Key": thread("f", "s")}
         status, answer = await client("GetItem", request, {"x-dynactor-as-of": time})
@@ -517,7 +518,7 @@ async def test_a_read_is_refused_if_its_table_is_deleted_meanwhile() -> None:
 
         async def read() -> None:
             async with database.past_reads.at(clock.now_epoch_seconds(), [table]) as (past,):
-                await database.delete_table(NAME)
+                await database.ask(DeleteTable(NAME))
                 await past.load([row])
 
         with pytest.raises(ResourceNotFoundException):

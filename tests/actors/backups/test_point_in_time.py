@@ -8,7 +8,9 @@ from typing import Final
 import anyio
 import pytest
 
+from dynactor.actors.backups.table_backups import TableBackups
 from dynactor.actors.database.database import Database
+from dynactor.actors.table.messages import CreateTable, DeleteTable
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import (
     InternalServerError,
@@ -122,7 +124,7 @@ async def test_transactions_are_restored_whole() -> None:
             found = await items_of(store, copy)
             assert len(found) in (0, len(keys))
             assert len({repr(item["votes"]) for item in found.values()}) <= 1
-            await database.delete_table(copy.definition.name)
+            await database.ask(DeleteTable(copy.definition.name))
 
 
 async def test_a_write_before_the_time_is_restored_although_it_was_not_durable_yet() -> None:
@@ -171,7 +173,7 @@ async def test_a_restore_is_complete_after_a_crash_at_any_commit(
                 copy = await wait_active(database, "Restored")
                 assert await items_of(inner, copy) == history.state_at(epoch_seconds)
                 await trim(database)
-                assert database.actor._table_backups._backups == {}
+                assert database.part(TableBackups)._backups == {}
     raise AssertionError("the restore takes more commits than expected")
 
 
@@ -213,7 +215,7 @@ def _position(table: Table) -> bytes:
 async def test_only_times_of_the_window_can_be_restored() -> None:
     clock = SetClock()
     async with running_database(None, clock) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         with pytest.raises(PointInTimeRecoveryUnavailableException) as unavailable:
             await restore_to(database, None)
         assert unavailable.value.message == (
@@ -235,16 +237,16 @@ async def test_only_times_of_the_window_can_be_restored() -> None:
 
 async def test_a_table_is_not_deleted_while_it_is_restored_and_the_new_one_may_be() -> None:
     async with memory_store() as inner, running_database(WithoutCursors(inner)) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         await database.table(NAME).write(put(thread("f", "s")))
         await enable_recovery(database)
         await restore_to(database, None)
         with pytest.raises(ResourceInUseException):
-            await database.delete_table(NAME)
+            await database.ask(DeleteTable(NAME))
         with pytest.raises(TableInUseException):
             await restore_to(database, None)
-        await database.delete_table("Restored")
-        await database.delete_table(NAME)
+        await database.ask(DeleteTable("Restored"))
+        await database.ask(DeleteTable(NAME))
         assert database.table_names() == []
 
 
@@ -254,8 +256,8 @@ async def test_a_deleted_table_can_be_restored_for_35_days() -> None:
         table = await filled_table(database, writes=200)
         before = await rows_of(store, table.definition.table_id)
         await enable_recovery(database)
-        await database.delete_table(NAME)
-        (backup,) = database.table_backups.backups
+        await database.ask(DeleteTable(NAME))
+        (backup,) = database.part(TableBackups).backups
         assert backup.is_system
         assert backup.name == "Thread$DeletedTableBackup"
         await begin_restore(database, backup)
@@ -263,10 +265,10 @@ async def test_a_deleted_table_can_be_restored_for_35_days() -> None:
         assert await rows_of(store, copy.definition.table_id) == before
         clock.step(35 * _DAY - 1)
         await trim(database)
-        assert database.table_backups.find(backup.backup_id) is not None
+        assert database.part(TableBackups).find(backup.backup_id) is not None
         clock.step(1)
         await trim(database)
-        assert database.table_backups.find(backup.backup_id) is None
+        assert database.part(TableBackups).find(backup.backup_id) is None
         assert await rows_of(store, backup.rows_id) == {}
 
 

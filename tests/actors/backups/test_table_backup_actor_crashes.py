@@ -9,7 +9,9 @@ from contextlib import suppress
 import pytest
 from structlog.testing import capture_logs
 
+from dynactor.actors.backups.table_backups import CreateTableBackup, DeleteTableBackup, TableBackups
 from dynactor.actors.database.database import Database
+from dynactor.actors.table.messages import DeleteTable
 from dynactor.model.errors import InternalServerError
 from dynactor.storage import key_layout
 from dynactor.storage.store import Group, Store
@@ -62,9 +64,9 @@ async def test_a_backup_is_complete_after_a_crash_of_the_databases_actor(is_writ
                 rows = await rows_of(inner, table.definition.table_id)
                 store.commits_left = commits
                 with capture_logs():
-                    await answered(database.create_table_backup("Thread", "nightly"))
+                    await answered(database.ask(CreateTableBackup("Thread", "nightly")))
                     await wait_restarted(database)
-                    for each in database.table_backups.backups:
+                    for each in database.part(TableBackups).backups:
                         backup = await wait_available(database, each.backup_id)
                         copied = await rows_of(inner, backup.rows_id)
                         assert copied == {
@@ -73,7 +75,7 @@ async def test_a_backup_is_complete_after_a_crash_of_the_databases_actor(is_writ
                             if place.startswith(_ITEMS)
                         }
                 store.commits_left = None
-                await database.delete_table("Thread")
+                await database.ask(DeleteTable("Thread"))
         if not store.was_met:
             break
     assert commits == 2
@@ -100,8 +102,8 @@ async def test_a_restored_table_is_complete_after_a_crash_of_the_databases_actor
                         store.commits_left = None
                         assert await rows_of(inner, other.definition.table_id) == rows
                         assert await counts_of(database, "Restored") == counts
-                        await database.delete_table("Restored")
-                await database.delete_table_backup(backup.backup_id, "arn")
+                        await database.ask(DeleteTable("Restored"))
+                await database.ask(DeleteTableBackup(backup.backup_id, "arn"))
         if not store.was_met:
             break
     # The commits are the table's record, the start of the indexes, the end of each index, and the

@@ -9,6 +9,7 @@ from typing import TypeVar
 import anyio
 import pytest
 
+from dynactor.actors.backups.table_backups import CreateTableBackup, TableBackups
 from dynactor.actors.database.database import Database
 from dynactor.model.errors import InternalServerError
 from dynactor.model.tables.table_backup import TableBackup
@@ -61,7 +62,7 @@ async def until_cut_or(store: CutStore, is_done: Callable[[], bool]) -> None:
 
 
 def is_available(database: Database) -> bool:
-    return all(backup.status == "AVAILABLE" for backup in database.table_backups.backups)
+    return all(backup.status == "AVAILABLE" for backup in database.part(TableBackups).backups)
 
 
 async def test_a_backup_is_complete_after_the_next_start() -> None:
@@ -72,10 +73,10 @@ async def test_a_backup_is_complete_after_the_next_start() -> None:
                 table = await filled_table(database, WRITES)
                 rows = await rows_of(inner, table.definition.table_id)
                 store.commits_left = commits
-                asked = await answered(database.create_table_backup("Thread", "nightly"))
+                asked = await answered(database.ask(CreateTableBackup("Thread", "nightly")))
                 await until_cut_or(store, lambda: is_available(database))
             async with running_database(inner) as database:
-                backups = database.table_backups.backups
+                backups = database.part(TableBackups).backups
                 assert bool(backups) == (asked is not None)
                 for each in backups:
                     backup = await wait_available(database, each.backup_id)
@@ -131,7 +132,7 @@ async def test_a_backup_after_a_crash_has_the_items_of_its_own_moment() -> None:
             before = await rows_of(inner, source.definition.table_id)
             # The 5 commits are the backup's record, 2 that end earlier work, and 2 pages.
             store.commits_left = 5
-            asked = await database.create_table_backup("Thread", "nightly")
+            asked = await database.ask(CreateTableBackup("Thread", "nightly"))
             await until_cut_or(store, lambda: False)
         assert len(await rows_of(inner, asked.rows_id)) == 2 * FEW_ROWS
         async with running_database(WithoutCursors(inner)) as database:

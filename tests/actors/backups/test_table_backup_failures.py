@@ -10,7 +10,9 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
+from dynactor.actors.backups.table_backups import CreateTableBackup, DeleteTableBackup, TableBackups
 from dynactor.actors.database.database import Database
+from dynactor.actors.table.messages import CreateTable, DeleteTable
 from dynactor.storage.store import Closed, Damaged, Store
 from tests.support.databases.backed_up import ARN, back_up, begin_restore, rows_of, wait_available
 from tests.support.databases.databases import put, running_database, table_definition, thread
@@ -47,7 +49,7 @@ class ReopenedStore(FailingPages):
 
 
 async def write_items(database: Database) -> None:
-    await database.create_table(table_definition())
+    await database.ask(CreateTable(table_definition()))
     table = database.table("Thread")
     for number in range(ITEMS):
         await table.write(put(thread(f"{number}", "subject")))
@@ -68,7 +70,7 @@ async def test_a_backup_that_starts_over_has_the_items_of_its_own_moment() -> No
             await write_items(database)
             before = await rows_of(inner, database.table("Thread").definition.table_id)
             store.failure = Closed("the store was opened again")
-            asked = await database.create_table_backup("Thread", "nightly")
+            asked = await database.ask(CreateTableBackup("Thread", "nightly"))
             backup = await wait_available(database, asked.backup_id)
             assert backup.item_count == ITEMS
             assert store.failure is None
@@ -82,14 +84,14 @@ async def test_a_backup_of_unreadable_rows_is_removed_and_logged() -> None:
             await write_items(database)
             store.failure = Damaged("a block is damaged")
             with capture_logs() as logs:
-                asked = await database.create_table_backup("Thread", "nightly")
-                await until(lambda: not database.table_backups.backups)
+                asked = await database.ask(CreateTableBackup("Thread", "nightly"))
+                await until(lambda: not database.part(TableBackups).backups)
             [told] = [each for each in logs if each["event"] == "table_backup_failed"]
             assert told["log_level"] == "error"
             assert told["reason"] == "a block is damaged"
             assert await rows_of(inner, asked.rows_id) == {}
             # A table can be deleted if no backup of it is in progress.
-            await database.delete_table("Thread")
+            await database.ask(DeleteTable("Thread"))
 
 
 async def test_a_table_that_cannot_be_restored_is_deleted_and_logged() -> None:
@@ -107,7 +109,7 @@ async def test_a_table_that_cannot_be_restored_is_deleted_and_logged() -> None:
             [told] = [each for each in logs if each["event"] == "table_not_restored"]
             assert told["log_level"] == "error"
             assert await rows_of(inner, table_id) == {}
-            await database.delete_table_backup(backup.backup_id, ARN)
+            await database.ask(DeleteTableBackup(backup.backup_id, ARN))
         async with running_database(inner) as database:
             assert database.table_names() == ["Thread"]
 
@@ -120,16 +122,16 @@ async def test_an_abandoned_backup_can_be_deleted() -> None:
             whole = await back_up(database)
             store.failure = RuntimeError("played by a test")
             with capture_logs() as logs:
-                asked = await database.create_table_backup("Thread", "nightly")
+                asked = await database.ask(CreateTableBackup("Thread", "nightly"))
                 await until(lambda: count(logs, "actor_abandoned") == 1)
                 store.failing_table_id = whole.rows_id
                 await begin_restore(database, whole)
                 await until(lambda: count(logs, "actor_abandoned") == 2)
-            await database.delete_table("Restored")
-            await database.delete_table("Thread")
-            await database.delete_table_backup(asked.backup_id, ARN)
+            await database.ask(DeleteTable("Restored"))
+            await database.ask(DeleteTable("Thread"))
+            await database.ask(DeleteTableBackup(asked.backup_id, ARN))
             assert database.table_names() == []
-            assert database.table_backups.backups == [whole]
+            assert database.part(TableBackups).backups == [whole]
 
 
 async def test_a_failed_backup_of_a_deleted_table_is_never_shown_as_available() -> None:
@@ -139,11 +141,11 @@ async def test_a_failed_backup_of_a_deleted_table_is_never_shown_as_available() 
             await write_items(database)
             store.failure = RuntimeError("played by a test")
             with capture_logs() as logs:
-                await database.create_table_backup("Thread", "nightly")
+                await database.ask(CreateTableBackup("Thread", "nightly"))
                 await until(lambda: count(logs, "actor_abandoned") == 1)
-            await database.delete_table("Thread")
+            await database.ask(DeleteTable("Thread"))
         async with running_database(inner) as database:
-            await until(lambda: not database.table_backups.backups)
+            await until(lambda: not database.part(TableBackups).backups)
 
 
 def count(logs: Sequence[Mapping[str, object]], event: str) -> int:

@@ -12,6 +12,8 @@ import pytest
 from msgspec import structs
 from structlog.testing import capture_logs
 
+from dynactor.actors.backups.table_backups import CreateTableBackup, DeleteTableBackup, TableBackups
+from dynactor.actors.table.messages import CreateTable, DeleteTable
 from dynactor.model.definitions.table import StreamSettings, TableDefinition
 from dynactor.model.errors import (
     BackupInUseException,
@@ -63,7 +65,7 @@ async def test_a_restored_table_equals_its_source_at_the_moment_of_the_backup(se
         table = await filled_table(database, seed=seed)
         before = await rows_of(store, table.definition.table_id)
         counts = await counts_of(database, "Thread")
-        asked = await database.create_table_backup("Thread", "nightly")
+        asked = await database.ask(CreateTableBackup("Thread", "nightly"))
         source = Random(-seed)
         for _ in range(300):
             await write_something(table, source)
@@ -109,7 +111,7 @@ async def test_a_restored_table_accepts_writes() -> None:
 
 async def test_a_backup_is_of_one_moment_while_writes_continue() -> None:
     async with memory_store() as store, running_database(store) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         asked = None
         answered_before = 0
@@ -118,7 +120,7 @@ async def test_a_backup_is_of_one_moment_while_writes_continue() -> None:
             await table.write(put(thread(f"{number}", "subject", number=number)))
             if number == 700:
                 answered_before = number
-                asked = await database.create_table_backup("Thread", "nightly")
+                asked = await database.ask(CreateTableBackup("Thread", "nightly"))
         assert asked is not None
         backup = await wait_available(database, asked.backup_id)
         await begin_restore(database, backup)
@@ -142,22 +144,22 @@ async def test_a_table_is_not_deleted_while_its_backup_is_made() -> None:
         # Send both requests together, because the copy starts after all messages in the mailbox of
         # the database's actor.
         async with asyncio.TaskGroup() as tasks:
-            asked = tasks.create_task(database.create_table_backup("Thread", "nightly"))
-            deleted = tasks.create_task(refused(database.delete_table("Thread")))
+            asked = tasks.create_task(database.ask(CreateTableBackup("Thread", "nightly")))
+            deleted = tasks.create_task(refused(database.ask(DeleteTable("Thread"))))
         backup = asked.result()
         assert isinstance(deleted.result(), ResourceInUseException)
         assert deleted.result().message.endswith("Table is being backed up: Thread")
         await wait_available(database, backup.backup_id)
-        await database.delete_table("Thread")
+        await database.ask(DeleteTable("Thread"))
 
 
 async def test_an_incomplete_backup_cannot_be_used() -> None:
     async with stepped_database() as (store, database):
         await filled_table(database, 50, definition=table_definition())
         copy = store.gate_before(_copies)
-        backup = await database.create_table_backup("Thread", "nightly")
+        backup = await database.ask(CreateTableBackup("Thread", "nightly"))
         for request in (
-            database.delete_table_backup(backup.backup_id, ARN),
+            database.ask(DeleteTableBackup(backup.backup_id, ARN)),
             begin_restore(database, backup),
         ):
             assert isinstance(await refused(request), BackupInUseException)
@@ -182,15 +184,15 @@ async def test_a_backup_is_not_deleted_during_a_restore_from_it() -> None:
             await begin_restore(database, backup)
             assert isinstance(await refused(begin_restore(database, backup)), TableInUseException)
             # A table is not there for backups while it is CREATING, as on AWS.
-            early = await refused(database.create_table_backup("Restored", "nightly"))
+            early = await refused(database.ask(CreateTableBackup("Restored", "nightly")))
             assert isinstance(early, TableNotFoundException)
-            deletion = database.delete_table_backup(backup.backup_id, ARN)
+            deletion = database.ask(DeleteTableBackup(backup.backup_id, ARN))
             assert isinstance(await refused(deletion), BackupInUseException)
             assert database.usable_table("Restored") is None
             store.is_holding = False
             await wait_restored(database)
-            await database.delete_table_backup(backup.backup_id, ARN)
-            again = await refused(database.delete_table_backup(backup.backup_id, ARN))
+            await database.ask(DeleteTableBackup(backup.backup_id, ARN))
+            again = await refused(database.ask(DeleteTableBackup(backup.backup_id, ARN)))
             assert isinstance(again, BackupNotFoundException)
 
 
@@ -208,12 +210,12 @@ async def test_a_backup_without_space_is_removed_and_logged() -> None:
             await filled_table(database, 300, definition=table_definition())
             store.is_holding = True
             with capture_logs() as logs:
-                backup = await database.create_table_backup("Thread", "nightly")
-                await until(lambda: not database.table_backups.backups)
+                backup = await database.ask(CreateTableBackup("Thread", "nightly"))
+                await until(lambda: not database.part(TableBackups).backups)
             [told] = [each for each in logs if each["event"] == "table_backup_failed"]
             assert (told["log_level"], told["reason"]) == ("error", "the disk is full")
             assert await rows_of(inner, backup.rows_id) == {}
-            await database.delete_table("Thread")
+            await database.ask(DeleteTable("Thread"))
 
 
 @pytest.mark.parametrize("definition", [table_definition(), indexed_definition()])
@@ -230,10 +232,10 @@ async def test_a_table_without_space_can_be_deleted_during_its_restore(
             with capture_logs() as logs:
                 await begin_restore(database, backup)
                 await until(lambda: any(each["event"] == "scan_refused" for each in logs))
-            state = await database.delete_table("Restored")
+            state = await database.ask(DeleteTable("Restored"))
             assert state.definition.status == "DELETING"
             assert database.table_names() == ["Thread"]
-            await database.delete_table_backup(backup.backup_id, ARN)
+            await database.ask(DeleteTableBackup(backup.backup_id, ARN))
 
 
 async def test_a_restore_continues_once_the_disk_is_no_longer_full() -> None:
@@ -259,7 +261,7 @@ async def test_the_server_stops_on_a_full_disk_and_continues_restoring_afterward
             table = await filled_table(database)
             before = await rows_of(store, table.definition.table_id)
             first = await back_up(database)
-            second = await database.create_table_backup("Thread", "weekly")
+            second = await database.ask(CreateTableBackup("Thread", "weekly"))
             await begin_restore(database, first)
             store.refuse_commits(Full("the disk is full"))
         store.allow_commits()
@@ -277,11 +279,11 @@ async def test_a_deleted_backup_leaves_no_row() -> None:
             await filled_table(database, 300, definition=table_definition())
             backup = await back_up(database)
             assert await rows_of(store, backup.rows_id)
-            await database.delete_table_backup(backup.backup_id, ARN)
+            await database.ask(DeleteTableBackup(backup.backup_id, ARN))
             assert await rows_of(store, backup.rows_id) == {}
-            assert database.table_backups.backups == []
+            assert database.part(TableBackups).backups == []
         async with running_database(store) as database:
-            assert database.table_backups.backups == []
+            assert database.part(TableBackups).backups == []
 
 
 async def test_a_backup_exists_after_its_table_was_deleted_and_after_a_restart() -> None:
@@ -290,9 +292,9 @@ async def test_a_backup_exists_after_its_table_was_deleted_and_after_a_restart()
             table = await filled_table(database)
             before = await rows_of(store, table.definition.table_id)
             backup = await back_up(database)
-            await database.delete_table("Thread")
+            await database.ask(DeleteTable("Thread"))
         async with running_database(store) as database:
-            assert database.table_backups.backups == [backup]
+            assert database.part(TableBackups).backups == [backup]
             # The new table has the same name, but is independent of the backup.
             await filled_table(database, 10, definition=table_definition())
             await begin_restore(database, backup)
@@ -317,7 +319,7 @@ async def test_a_restored_table_has_no_log_of_its_restored_items() -> None:
 async def test_backups_created_at_the_same_time_have_different_ids() -> None:
     # The virtual clock does not advance, so all backups are created at the same time.
     async with running_database(clock=SetClock()) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         made = {(await back_up(database)).backup_id for _ in range(20)}
         assert len(made) == 20
 
@@ -325,7 +327,7 @@ async def test_backups_created_at_the_same_time_have_different_ids() -> None:
 @pytest.mark.parametrize("step", range(3))
 async def test_a_backup_has_all_or_no_writes_of_a_transaction_in_progress(step: int) -> None:
     async with memory_store() as store, running_database(store) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         keys = [thread("EC2", "a"), thread("S3", "b")]
         for key in keys:
@@ -403,11 +405,11 @@ async def test_at_most_the_maximum_number_of_tables_are_restored_concurrently(
 
 async def test_an_item_deleted_after_the_backup_is_in_the_backup() -> None:
     async with memory_store() as store, running_database(store) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         for number in range(ITEMS):
             await table.write(put(thread(f"{number}", "subject")))
-        asked = await database.create_table_backup("Thread", "nightly")
+        asked = await database.ask(CreateTableBackup("Thread", "nightly"))
         for number in range(ITEMS):
             await table.write(Delete(thread(f"{number}", "subject")))
         backup = await wait_available(database, asked.backup_id)

@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 
 from dynactor.actors.database.database import Database
 from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.messages import CreateTable, DeleteTable, UpdateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.index import IndexDefinition, Projection
 from dynactor.model.definitions.table import GlobalIndex, TableDefinition, Throughput
@@ -89,7 +90,7 @@ async def running(
     options = {"throttling": "auto", "partitions_per_table": 1, **settings}
     async with running_database(store, clock or SetClock(), **options) as database:
         if not database.tables:
-            await database.create_table(definition or provisioned())
+            await database.ask(CreateTable(definition or provisioned()))
         yield database
 
 
@@ -212,7 +213,7 @@ async def test_stored_balances_are_updated_before_the_first_request():
 async def test_a_table_without_stored_balances_has_full_ones():
     async with memory_store() as inner:
         async with running_database(inner, SetClock(), throttling="auto") as database:
-            await database.create_table(provisioned())
+            await database.ask(CreateTable(provisioned()))
         assert (await burst_balances.load(inner.latest)).head_bytes is None
         async with running_database(inner, SetClock(), throttling="auto") as database:
             assert units_left(database.table("Thread")) == {1: FULL}
@@ -246,7 +247,7 @@ async def test_balances_are_stored_after_a_commit_with_an_unknown_outcome():
         clock = SetClock()
         options = {"throttling": "auto", "partitions_per_table": 1}
         async with running_database(store, clock, **options) as database:
-            await database.create_table(provisioned())
+            await database.ask(CreateTable(provisioned()))
             table = database.table("Thread")
             store.lose_next(key_layout.BALANCES_HEAD)
             await write(table, 100)
@@ -298,7 +299,7 @@ async def test_an_index_has_its_own_rows_and_a_deleted_one_has_no_rows():
         assert [resource.index_id for resource in rows] == [0, 1]
         ((_, balance),) = rows[Resource(table.definition.table_id, 1)].items()
         assert balance == Balance(FULL, 7 * 300 - 1)
-        await database.update_table("Thread", TableEdit(index_deletes=(BY_POSTS,)))
+        await database.ask(UpdateTable("Thread", TableEdit(index_deletes=(BY_POSTS,))))
         while table.definition.global_indexes:
             await asyncio.sleep(0.001)
         await database.balances.keep()
@@ -310,7 +311,7 @@ async def test_a_deleted_table_leaves_no_rows():
         async with running(store) as database:
             await write(database.table("Thread"))
             await database.balances.keep()
-            await database.delete_table("Thread")
+            await database.ask(DeleteTable("Thread"))
             assert await stored(store) == {}
             await database.balances.keep()
             assert await stored(store) == {}
@@ -322,7 +323,7 @@ async def test_a_table_that_becomes_on_demand_leaves_no_rows():
         await write(database.table("Thread"))
         await database.balances.keep()
         edit = TableEdit(billing_mode="PAY_PER_REQUEST")
-        await database.update_table("Thread", edit)
+        await database.ask(UpdateTable("Thread", edit))
         await database.balances.keep()
         assert await stored(store) == {}
 
@@ -353,7 +354,7 @@ async def test_an_increase_of_units_writes_rows_for_full_partitions():
     async with watched() as store, running(store) as database:
         table = database.table("Thread")
         edit = TableEdit(throughput=Throughput(RATE, 100))
-        await database.update_table("Thread", edit)
+        await database.ask(UpdateTable("Thread", edit))
         assert [_decoded(row) for row in store.commits[0].values()] == [Balance(FULL, FULL)]
         assert units_left(table) == {1: FULL}
 
@@ -366,7 +367,7 @@ async def test_an_increase_of_units_after_a_transition_writes_rows_for_full_part
         throughput = Throughput(RATE, 100)
         update = GlobalIndexUpdate(BY_POSTS, throughput)
         edit = TableEdit(throughput=throughput, index_updates=(update,))
-        await database.update_table("Thread", edit)
+        await database.ask(UpdateTable("Thread", edit))
         assert store.commits == []
         await settled(database)
         full = Balance(FULL, FULL)
@@ -391,7 +392,7 @@ async def settled(database: Database) -> Table:
 async def test_a_decrease_of_units_writes_no_rows():
     async with watched() as store, running(store) as database:
         edit = TableEdit(throughput=Throughput(RATE, 1))
-        await database.update_table("Thread", edit)
+        await database.ask(UpdateTable("Thread", edit))
         assert store.commits == []
 
 

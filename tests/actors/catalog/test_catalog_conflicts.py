@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.database.database import Database
+from dynactor.actors.table.messages import CreateTable, UpdateTable
 from dynactor.model.errors import InternalServerError
 from dynactor.model.keys.key import KeyAttribute
 from dynactor.model.tables.global_index_rules import NewGlobalIndex
@@ -44,7 +45,7 @@ def adopted(logs: Sequence[Any]) -> int:
 
 
 async def make(database: Database, name: str = "Thread") -> None:
-    await database.create_table(table_definition(name))
+    await database.ask(CreateTable(table_definition(name)))
 
 
 class OtherOwner(FaultyStore):
@@ -88,7 +89,7 @@ async def test_phases_continue_after_a_conflict_at_each_commit(lost: int):
                     item = put(thread("EC2", f"{number}", posts=number))
                     await database.table("Thread").write(item)
                 store.refuse_after(lost)
-                await database.update_table("Thread", BY_POSTS)
+                await database.ask(UpdateTable("Thread", BY_POSTS))
                 await until(lambda: is_active(database))
                 state = await database.describe("Thread")
                 assert state.indexes["by_posts"].item_count == 20

@@ -10,6 +10,8 @@ import pytest
 from msgspec import structs
 
 from dynactor.actors.database.database import Database
+from dynactor.actors.phases.streams import StreamRegistry
+from dynactor.actors.table.messages import CreateTable, UpdateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import InternalServerError
 from dynactor.model.tables.stream_rules import StreamChange
@@ -33,7 +35,7 @@ BEFORE, MEANWHILE, AFTER = (thread("EC2", name) for name in ("before", "meanwhil
 
 async def one_partition(database: Database) -> tuple[Table, bytes]:
     """A table with a written item, and the key of its partition's head."""
-    await database.create_table(table_definition())
+    await database.ask(CreateTable(table_definition()))
     table = database.table("Thread")
     await table.write(put(BEFORE))
     [number] = table.partitions.map.numbers
@@ -55,13 +57,13 @@ async def recorded(table: Table) -> int:
 
 async def test_the_record_and_all_heads_have_the_version_of_the_definition() -> None:
     async with memory_store() as store, running_database(store) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         assert await versions(store) == (0, {0})
         for number, edit in enumerate((ON, OFF), 1):
-            await database.update_table("Thread", edit)
+            await database.ask(UpdateTable("Thread", edit))
             assert await versions(store) == (number, {number})
         # A setting that partitions don't decide by leaves them alone.
-        await database.update_table("Thread", TableEdit(tags_to_add=(("team", "storage"),)))
+        await database.ask(UpdateTable("Thread", TableEdit(tags_to_add=(("team", "storage"),))))
         assert await versions(store) == (2, {2})
 
 
@@ -73,11 +75,11 @@ async def test_a_write_under_the_old_definition_is_decided_again() -> None:
         # The write is decided, without a change record.
         await committing.reached()
         store.remove_gate(committing)
-        await database.update_table("Thread", ON)
+        await database.ask(UpdateTable("Thread", ON))
         committing.open()
         await writing
         await table.write(put(AFTER))
-        [stream] = database.streams.all()
+        [stream] = database.part(StreamRegistry).all()
         assert [shard.after for shard in stream.shards] == [1]
         assert await recorded(table) == 2
         assert await items(table, BEFORE, MEANWHILE, AFTER) == [BEFORE, MEANWHILE, AFTER]
@@ -87,12 +89,12 @@ async def test_a_write_between_the_read_of_the_heads_and_the_commit_is_before_th
     async with stepped_database(partitions_per_table=1) as (store, database):
         table, _ = await one_partition(database)
         reading = store.gate_behind(loads_of(key_layout.table_record("Thread")))
-        changing = asyncio.ensure_future(database.update_table("Thread", ON))
+        changing = asyncio.ensure_future(database.ask(UpdateTable("Thread", ON)))
         await reading.reached()
         await table.write(put(MEANWHILE))
         reading.open()
         await changing
-        [stream] = database.streams.all()
+        [stream] = database.part(StreamRegistry).all()
         assert [shard.after for shard in stream.shards] == [2]
         await table.write(put(AFTER))
         assert await recorded(table) == 1
@@ -122,7 +124,7 @@ async def test_a_partition_that_writes_all_the_time_is_locked_for_the_change() -
         store = BusyStore(inner)
         async with running_database(store, partitions_per_table=1) as database:
             store.table, _ = await one_partition(database)
-            await database.update_table("Thread", ON)
+            await database.ask(UpdateTable("Thread", ON))
             assert (store.attempts, store.locks) == (3, 1)
             assert await versions(store) == (1, {1})
 
@@ -151,7 +153,7 @@ class ContestedStore(FaultyStore):
     async def locked(self, heads: Sequence[bytes]) -> AsyncIterator[Locked]:
         assert self.database is not None
         database, self.database = self.database, None
-        await database.update_table("Thread", ON)
+        await database.ask(UpdateTable("Thread", ON))
         async with self._inner.locked(heads) as locked:
             self.is_locked = True
             try:
@@ -197,7 +199,7 @@ async def test_a_write_whose_definition_could_not_be_read_is_not_decided_by_the_
         store = UnreadableDefinition(inner)
         async with running_database(store, partitions_per_table=1) as database:
             table, _ = await one_partition(database)
-            await database.update_table("Thread", ON)
+            await database.ask(UpdateTable("Thread", ON))
             store.failures = 1
             with pytest.raises(InternalServerError, match="Nothing was written"):
                 await table.write(put(MEANWHILE))
@@ -212,7 +214,7 @@ async def test_nothing_is_answered_by_a_head_that_could_not_be_read_again() -> N
         async with running_database(store, partitions_per_table=1) as database:
             table, _ = await one_partition(database)
             await table.write(put(AFTER))
-            await database.update_table("Thread", ON)
+            await database.ask(UpdateTable("Thread", ON))
             store.failures = 3
             # Deleting a missing item writes no row, so no commit compares the head.
             for write in (put(AFTER), Delete(MEANWHILE), Delete(MEANWHILE)):
@@ -241,7 +243,7 @@ async def test_a_head_of_another_writer_stays_stale_until_it_could_be_read() -> 
 async def test_locks_of_transactions_survive_a_change_of_the_table() -> None:
     async with stepped_database(partitions_per_table=1) as (store, database):
         table, head = await one_partition(database)
-        await database.create_table(table_definition("Other"))
+        await database.ask(CreateTable(table_definition("Other")))
         other = database.table("Other")
         committing = store.gate_before(commits_of(head))
         written = asyncio.ensure_future(
@@ -249,7 +251,7 @@ async def test_locks_of_transactions_survive_a_change_of_the_table() -> None:
         )
         await committing.reached()
         store.remove_gate(committing)
-        await database.update_table("Thread", ON)
+        await database.ask(UpdateTable("Thread", ON))
         committing.open()
         await written
         assert await items(table, AFTER) + await items(other, AFTER) == [AFTER, AFTER]
@@ -264,7 +266,7 @@ async def test_partitions_have_the_stored_definition_after_an_unknown_commit(fat
             table, _ = await one_partition(database)
             store.lose_next(key_layout.table_record("Thread"), fate)
             with pytest.raises(InternalServerError, match="is unknown"):
-                await database.update_table("Thread", ON)
+                await database.ask(UpdateTable("Thread", ON))
             await soon(lambda: database.table("Thread") is not table)
             table = database.table("Thread")
             await table.write(put(AFTER))

@@ -15,7 +15,9 @@ from structlog.testing import capture_logs
 
 from dynactor.actors.database.database import Database
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
+from dynactor.actors.phases.streams import StreamRegistry
 from dynactor.actors.runtime.mailbox import MailboxClosed, Message
+from dynactor.actors.table.messages import CreateTable, UpdateTable, UpdateTimeToLive
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.index import IndexDefinition
@@ -163,19 +165,19 @@ class Crowd:
         else:
             index = NewGlobalIndex("by_posts", (KeyElement("posts", "HASH"),), "ALL")
             edit = TableEdit(index_creates=(index,), attribute_definitions=(POSTS,))
-        await self._database.update_table("Thread", edit)
+        await self._database.ask(UpdateTable("Thread", edit))
 
     async def _stream(self, table: Table) -> None:
         stream = table.definition.stream
         change = StreamChange(enabled=True, view_type="NEW_AND_OLD_IMAGES")
         if stream is not None and stream.enabled:
             change = StreamChange(enabled=False)
-        await self._database.update_table("Thread", TableEdit(stream=change))
+        await self._database.ask(UpdateTable("Thread", TableEdit(stream=change)))
 
     async def _time_to_live(self, table: Table) -> None:
         settings = table.definition.time_to_live
         change = TimeToLiveChange(settings is None or not settings.deletes, "at")
-        await self._database.update_time_to_live("Thread", change)
+        await self._database.ask(UpdateTimeToLive("Thread", change))
 
     async def _later(self, _: Table) -> None:
         self._clock.step(self._draw.randrange(1, 6))
@@ -260,10 +262,10 @@ async def check_indexes(database: Database, table: Table) -> None:
 async def check_streams(database: Database, table: Table) -> None:
     """Check that an item's records are consecutive, and that the last one has the present item."""
     found = await whole(table)
-    for stream in database.streams.all():
+    for stream in database.part(StreamRegistry).all():
         told: dict[str, State] = {}
         for shard in parents_first(stream):
-            for record in await database.streams.read(
+            for record in await database.part(StreamRegistry).read(
                 shard, shard.horizon, max_records=100_000, max_bytes=1 << 30
             ):
                 name = record.key["forum"]["S"]
@@ -304,7 +306,7 @@ async def write_and_check(seed: int) -> None:
     async with memory_store() as real:
         store = FaultyStore(real)
         async with running_database(store, clock, time_to_live=SETTINGS) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             crowd = Crowd(database, store, clock, seed)
             await crowd.work()
         # Check again after a restart.

@@ -16,6 +16,8 @@ from structlog.testing import capture_logs
 
 from dynactor.actors.database.database import Database
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
+from dynactor.actors.phases.streams import StreamRegistry
+from dynactor.actors.table.messages import CreateTable, UpdateTable
 from dynactor.model.definitions.index import IndexDefinition, Projection
 from dynactor.model.definitions.table import GlobalIndex
 from dynactor.model.errors import InternalServerError
@@ -51,11 +53,11 @@ async def test_an_index_reaches_its_next_phase_once_the_disk_has_space(
     async with memory_store() as inner:
         store = FaultyStore(inner)
         async with running_database(store, index_allocation_seconds=3_600) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             index = NewGlobalIndex("by_posts", (KeyElement("posts", "HASH"),), "ALL")
             attributes = (KeyAttribute("posts", "N"),)
             edit = TableEdit(index_creates=(index,), attribute_definitions=attributes)
-            await database.update_table("Thread", edit)
+            await database.ask(UpdateTable("Thread", edit))
         # The partitions log that the disk is full even if no client writes.
         async with running_database(store, index_allocation_seconds=0.01) as database:
             store.refuse_commits(Full("the disk is full"))
@@ -99,7 +101,7 @@ async def test_followers_stop_without_errors_on_a_full_disk(
         )
         with capture_logs() as logs:
             async with running_database(store) as database:
-                await database.create_table(definition)
+                await database.ask(CreateTable(definition))
                 table = database.table("Thread")
                 # The disk is full for several index partitions, to which each table partition sends
                 # messages.
@@ -137,12 +139,12 @@ async def test_a_backfill_stops_without_errors_on_a_full_disk() -> None:
         store = FullBehindTheCatalog(inner)
         with capture_logs() as logs:
             async with running_database(store, index_allocation_seconds=0.01) as database:
-                await database.create_table(table_definition())
+                await database.ask(CreateTable(table_definition()))
                 await database.table("Thread").write(put(thread("EC2", "a", posts=1)))
                 index = NewGlobalIndex("by_posts", (KeyElement("posts", "HASH"),), "ALL")
                 attributes = (KeyAttribute("posts", "N"),)
                 edit = TableEdit(index_creates=(index,), attribute_definitions=attributes)
-                await database.update_table("Thread", edit)
+                await database.ask(UpdateTable("Thread", edit))
                 store.is_next = True
                 await until(lambda: any(each["event"] == "index_write_refused" for each in logs))
         assert not [each for each in logs if each["log_level"] == "error"]
@@ -152,7 +154,7 @@ async def test_a_stream_that_was_stored_just_before_the_disk_was_full_is_shown()
     async with memory_store() as inner:
         store = FullBehindTheCatalog(inner)
         async with running_database(store, partitions_per_table=1) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             table = database.table("Thread")
             stopping = False
 
@@ -167,15 +169,20 @@ async def test_a_stream_that_was_stored_just_before_the_disk_was_full_is_shown()
                 for number in range(8):
                     writers.create_task(write(f"{number}"))
                 store.is_next = True
-                await database.update_table(
-                    "Thread", TableEdit(stream=StreamChange(enabled=True, view_type="KEYS_ONLY"))
+                await database.ask(
+                    UpdateTable(
+                        "Thread",
+                        TableEdit(stream=StreamChange(enabled=True, view_type="KEYS_ONLY")),
+                    )
                 )
                 stopping = True
             store.allow_commits()
             await table.write(put(thread("EC2", "shown")))
-            [stream] = database.streams.all()
+            [stream] = database.part(StreamRegistry).all()
             [shard] = stream.shards
-            *_, last = await database.streams.read(shard, 0, max_records=99, max_bytes=99_999)
+            *_, last = await database.part(StreamRegistry).read(
+                shard, 0, max_records=99, max_bytes=99_999
+            )
             assert last.key["subject"] == {"S": "shown"}
 
 
@@ -187,7 +194,7 @@ async def test_expired_items_are_deleted_once_the_disk_has_space(items: int) -> 
     async with memory_store() as inner:
         store = FaultyStore(inner)
         async with running_database(store, clock, time_to_live=settings) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             table = database.table("Thread")
             await switch(database, "Thread", "at", enabled=True)
             await until_status(table, "ENABLED")

@@ -9,8 +9,13 @@ from typing import Any, Final
 import anyio
 import pytest
 
+from dynactor.actors.backups.table_backups import CreateTableBackup
 from dynactor.actors.catalog.homes import MoveTables, Share, TakeTables
 from dynactor.actors.database.database import Database
+from dynactor.actors.phases.streams import StreamRegistry
+from dynactor.actors.phases.table_homes import TableHomes
+from dynactor.actors.splitting.messages import SplitPartition
+from dynactor.actors.table.messages import CreateTable, DeleteTable, UpdateTable
 from dynactor.model.errors import ResourceInUseException
 from dynactor.model.key_conditions.split_point import middle
 from dynactor.model.tables.table_rules import StreamChange, TableEdit
@@ -33,7 +38,7 @@ STREAMED: Final = TableEdit(stream=StreamChange(enabled=True, view_type="KEYS_ON
 async def sharing_thread(store: Store) -> AsyncIterator[tuple[Database, Database]]:
     """The leader with the table Thread, and the database of a share without tables."""
     async with sharing(store) as (leader, other):
-        await leader.create_table(table_definition())
+        await leader.ask(CreateTable(table_definition()))
         yield leader, other
 
 
@@ -43,28 +48,28 @@ async def split_first(database: Database, name: str = "Thread") -> None:
     number = ranges.numbers[0]
     point = middle(ranges.partition_range(number))
     assert point is not None
-    await database.split_partition(name, number, point.at)
+    await database.ask(SplitPartition(name, number, point.at))
 
 
 async def test_the_name_of_a_table_with_another_home_is_in_use():
     async with running_database(share=Share()) as leader:
         leader.guard_moves(OpenGuard())
-        await leader.create_table(table_definition())
-        await leader.change_homes(MoveTables(("Thread",), EPOCH))
+        await leader.ask(CreateTable(table_definition()))
+        await leader.ask(MoveTables(("Thread",), EPOCH))
         with pytest.raises(ResourceInUseException, match="Table already exists: Thread"):
-            await leader.create_table(table_definition())
-        await leader.change_homes(TakeTables(("Thread",), frozenset((EPOCH,))))
+            await leader.ask(CreateTable(table_definition()))
+        await leader.ask(TakeTables(("Thread",), frozenset((EPOCH,))))
         assert leader.runs("Thread")
 
 
 async def test_a_table_that_is_deleted_before_its_move_gets_no_other_home():
     async with memory_store() as store, sharing_thread(store) as (leader, other):
-        assert "Thread" in leader.movable_tables()
-        await leader.delete_table("Thread")
-        await leader.change_homes(MoveTables(("Thread",), EPOCH))
+        assert "Thread" in leader.part(TableHomes).movable()
+        await leader.ask(DeleteTable("Thread"))
+        await leader.ask(MoveTables(("Thread",), EPOCH))
         assert await load_claims(store.latest) == {}
-        await leader.create_table(table_definition())
-        await other.change_homes(TakeTables(("Thread",)))
+        await leader.ask(CreateTable(table_definition()))
+        await other.ask(TakeTables(("Thread",)))
         assert leader.runs("Thread")
         assert not other.runs("Thread")
 
@@ -73,8 +78,8 @@ async def test_a_table_is_open_only_when_its_streams_can_be_read():
     async with memory_store() as inner:
         store = SteppedStore(inner)
         async with sharing(inner, store) as (leader, other):
-            await leader.create_table(table_definition())
-            await leader.update_table("Thread", STREAMED)
+            await leader.ask(CreateTable(table_definition()))
+            await leader.ask(UpdateTable("Thread", STREAMED))
             table = leader.table("Thread")
             await table.write(put(thread("EC2", "a")))
             heads = store.gate_before(
@@ -86,14 +91,14 @@ async def test_a_table_is_open_only_when_its_streams_can_be_read():
                 is_open = other.runs("Thread")
                 heads.open()
             assert not is_open
-            (stream,) = other.streams.all()
-            assert sum(map(other.streams.tail, stream.shards)) == 1
+            (stream,) = other.part(StreamRegistry).all()
+            assert sum(map(other.part(StreamRegistry).tail, stream.shards)) == 1
 
 
 async def test_a_leader_opens_its_tables_when_it_starts():
     async with memory_store() as store:
         async with sharing_thread(store) as (leader, other):
-            await leader.create_table(table_definition("Other"))
+            await leader.ask(CreateTable(table_definition("Other")))
             await give(leader, other)
         async with running_database(store, share=Share()) as leader:
             assert leader.runs("Other")
@@ -103,9 +108,9 @@ async def test_a_leader_opens_its_tables_when_it_starts():
 async def test_a_backup_that_is_being_created_is_completed_by_the_next_leader():
     async with memory_store() as store:
         async with running_database(store, share=Share()) as leader:
-            await leader.create_table(table_definition())
+            await leader.ask(CreateTable(table_definition()))
             await leader.table("Thread").write(put(thread("a", "b")))
-            backup = await leader.create_table_backup("Thread", "nightly")
+            backup = await leader.ask(CreateTableBackup("Thread", "nightly"))
             assert backup.status == "CREATING"
         async with running_database(store, share=Share()) as leader:
             assert (await wait_available(leader, backup.backup_id)).item_count == 1
@@ -113,12 +118,12 @@ async def test_a_backup_that_is_being_created_is_completed_by_the_next_leader():
 
 async def test_a_backup_assigns_no_number_again_that_another_home_has_assigned():
     async with memory_store() as store, sharing_thread(store) as (leader, other):
-        await leader.create_table(table_definition("Backed"))
+        await leader.ask(CreateTable(table_definition("Backed")))
         await give(leader, other)
         await split_first(other)
         await back_up(leader, "Backed")
         await split_first(other)
-        await leader.create_table(table_definition("Later"))
+        await leader.ask(CreateTable(table_definition("Later")))
         numbers = [
             *other.table("Thread").record.partition_numbers,
             *leader.table("Backed").record.partition_numbers,
@@ -162,16 +167,16 @@ async def test_a_table_given_back_during_the_start_of_a_leader_has_its_latest_re
             await give(leader, other)
         async with running_database(inner, share=Share(EPOCH)) as other:
             other.guard_moves(OpenGuard())
-            await other.change_homes(TakeTables(("Thread",)))
+            await other.ask(TakeTables(("Thread",)))
 
             async def change_and_give_back() -> None:
-                await other.update_table("Thread", TAGGED)
+                await other.ask(UpdateTable("Thread", TAGGED))
                 await give_back(other)
 
             store.hook = change_and_give_back
             async with running_database(store, share=Share()) as leader:
                 assert store.hook is None
-                await leader.change_homes(TakeTables(("Thread",)))
+                await leader.ask(TakeTables(("Thread",)))
                 assert leader.table("Thread").definition.tags == TAGGED.tags_to_add
 
 

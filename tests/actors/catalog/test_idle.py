@@ -11,6 +11,7 @@ import pytest
 from msgspec import structs
 
 from dynactor.actors.database.database import Database
+from dynactor.actors.table.messages import CreateTable
 from dynactor.model.definitions.table import StreamSettings
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.databases.expiry import switch
@@ -39,7 +40,7 @@ async def make(database: Database, tables: int) -> None:
     for number in range(tables):
         name = f"Thread{number}"
         stream = StreamSettings("", "NEW_AND_OLD_IMAGES")
-        await database.create_table(structs.replace(table_definition(name), stream=stream))
+        await database.ask(CreateTable(structs.replace(table_definition(name), stream=stream)))
         await switch(database, name, "at", enabled=True)
         await database.table(name).write(put(thread("EC2", "a") | FAR_AWAY))
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec import structs
 
+from dynactor.actors.table.messages import CreateTable
 from dynactor.model.definitions.table import StreamSettings
 from dynactor.storage.store import Row, View
 from tests.support.databases.databases import (
@@ -70,7 +71,9 @@ async def test_a_log_is_read_again_only_after_a_change_or_when_its_oldest_change
         async with running_database(store, clock) as database:
             for name in _NAMES:
                 stream = StreamSettings("", "NEW_AND_OLD_IMAGES")
-                await database.create_table(structs.replace(table_definition(name), stream=stream))
+                await database.ask(
+                    CreateTable(structs.replace(table_definition(name), stream=stream))
+                )
                 await enable_recovery(database, name)
                 await database.table(name).write(put(thread("EC2", "a")))
             await trim(database)

@@ -10,7 +10,8 @@ import pytest
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.homes import MoveTables, Share, TakeTables
 from dynactor.actors.database.database import Database
-from dynactor.actors.database.database_actor import load_catalog
+from dynactor.actors.parts.part import load_catalog
+from dynactor.actors.table.messages import CreateTable, UpdateTable
 from dynactor.model.errors import InternalServerError
 from dynactor.model.tables.table_rules import StreamChange, TableEdit
 from dynactor.storage import key_layout
@@ -27,8 +28,8 @@ STREAMED: Final = TableEdit(stream=StreamChange(enabled=True, view_type="KEYS_ON
 async def make_tables(database: Database) -> list[int]:
     """Create tables with streams; return the number of a partition of each."""
     for name in NAMES:
-        await database.create_table(table_definition(name))
-        await database.update_table(name, STREAMED)
+        await database.ask(CreateTable(table_definition(name)))
+        await database.ask(UpdateTable(name, STREAMED))
     return [database.table(name).record.partition_numbers[0] for name in NAMES]
 
 
@@ -50,9 +51,9 @@ async def test_a_home_opens_its_tables_at_the_same_time():
         store = SteppedStore(inner)
         async with sharing(inner, store) as (leader, other):
             numbers = await make_tables(leader)
-            await leader.change_homes(MoveTables(NAMES, EPOCH))
+            await leader.ask(MoveTables(NAMES, EPOCH))
             waiting = gates(store, numbers)
-            taking = asyncio.ensure_future(other.change_homes(TakeTables(NAMES)))
+            taking = asyncio.ensure_future(other.ask(TakeTables(NAMES)))
             await all_reached(waiting)
             await taking
             for name in NAMES:
@@ -76,9 +77,9 @@ async def test_a_table_that_can_not_be_opened_does_not_keep_the_others_closed():
         store = SteppedStore(inner)
         async with sharing(inner, store) as (leader, other):
             numbers = await make_tables(leader)
-            await leader.change_homes(MoveTables(NAMES, EPOCH))
+            await leader.ask(MoveTables(NAMES, EPOCH))
             first, *_ = gates(store, numbers[:1])
-            taking = asyncio.ensure_future(other.change_homes(TakeTables(NAMES)))
+            taking = asyncio.ensure_future(other.ask(TakeTables(NAMES)))
             try:
                 await first.reached()
                 await soon(lambda: all(map(other.runs, NAMES[1:])))
@@ -87,7 +88,7 @@ async def test_a_table_that_can_not_be_opened_does_not_keep_the_others_closed():
             with pytest.raises(InternalServerError):
                 await taking
             first.open()
-            await other.change_homes(TakeTables(NAMES))
+            await other.ask(TakeTables(NAMES))
             assert all(map(other.runs, NAMES))
 
 
@@ -105,10 +106,10 @@ async def test_the_node_learns_of_each_table_when_it_is_open():
         store = SteppedStore(inner)
         async with sharing(inner, store) as (leader, other):
             numbers = await make_tables(leader)
-            await leader.change_homes(MoveTables(NAMES, EPOCH))
+            await leader.ask(MoveTables(NAMES, EPOCH))
             other.guard_moves(guard := CountingGuard())
             first, *_ = gates(store, numbers[:1])
-            taking = asyncio.ensure_future(other.change_homes(TakeTables(NAMES)))
+            taking = asyncio.ensure_future(other.ask(TakeTables(NAMES)))
             try:
                 await soon(lambda: guard.count == len(NAMES) - 1)
                 assert not taking.done()

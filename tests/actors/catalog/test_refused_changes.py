@@ -7,8 +7,10 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
+from dynactor.actors.backups.table_backups import CreateTableBackup, TableBackups
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings, subscriber_id
 from dynactor.actors.phases.destination_phases import DisableDestination
+from dynactor.actors.table.messages import CreateTable, UpdateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import InternalServerError
 from dynactor.model.tables.table_rules import TableEdit
@@ -53,7 +55,7 @@ async def test_a_destination_whose_disabling_was_refused_misses_no_change() -> N
         await soon(lambda: table.definition.destinations[0].status == "ACTIVE")
         refuse_changes(store)
         with pytest.raises(InternalServerError, match="the disk is full"):
-            await database.change_destination(DisableDestination("Thread", TOPIC))
+            await database.ask(DisableDestination("Thread", TOPIC))
         assert table.definition.destinations[0].status == "ACTIVE"
         await table.write(put(thread("EC2", "a")))
         assert await recorded(table) == 1
@@ -78,7 +80,7 @@ async def test_a_destination_whose_cut_off_was_refused_continues() -> None:
 async def test_time_to_live_whose_disabling_was_refused_is_shown_as_enabled() -> None:
     settings = TimeToLiveSettings(change_interval_seconds=0.0)
     async with stepped_database(time_to_live=settings) as (store, database):
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         await switch(database, "Thread", "at", enabled=True)
         table = database.table("Thread")
         await until_status(table, "ENABLED")
@@ -92,10 +94,10 @@ async def test_time_to_live_whose_disabling_was_refused_is_shown_as_enabled() ->
 
 async def test_a_setting_whose_change_was_refused_is_shown_as_before() -> None:
     async with stepped_database() as (store, database):
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         refuse_changes(store)
         with pytest.raises(InternalServerError, match="the disk is full"):
-            await database.update_table("Thread", TableEdit(deletion_protection=True))
+            await database.ask(UpdateTable("Thread", TableEdit(deletion_protection=True)))
         assert not database.table("Thread").definition.deletion_protection
 
 
@@ -103,10 +105,10 @@ async def test_the_catalog_can_be_changed_after_a_change_was_lost() -> None:
     async with memory_store() as inner:
         store = LosingStore(inner)
         async with running_database(store) as database:
-            await database.create_table(table_definition("Kept"))
+            await database.ask(CreateTable(table_definition("Kept")))
             synced = store.gate_durable(commits_of(key_layout.CATALOG_WRITER))
             store.remember()
-            lost = asyncio.create_task(database.create_table(table_definition("Lost")))
+            lost = asyncio.create_task(database.ask(CreateTable(table_definition("Lost"))))
             await synced.reached()
             await store.lose()
             synced.fail(FULL)
@@ -114,23 +116,23 @@ async def test_the_catalog_can_be_changed_after_a_change_was_lost() -> None:
                 await lost
             synced.open()
             with capture_logs() as logs:
-                await database.create_table(table_definition("Next"))
+                await database.ask(CreateTable(table_definition("Next")))
             assert database.table_names() == ["Kept", "Next"]
             assert logs == [], "the catalog is the one that is known"
 
 
 async def test_no_row_is_copied_for_a_backup_whose_record_was_refused() -> None:
     async with stepped_database() as (store, database):
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         await database.table("Thread").write(put(thread("EC2", "a")))
         rows_id = database.table("Thread").definition.table_id + 1
         copying = store.gate_before(commits_of(key_layout.filling_cursor(rows_id)))
         storing = store.gate_before(commits_of(key_layout.CATALOG_WRITER))
-        refused = asyncio.create_task(database.create_table_backup("Thread", "backup"))
+        refused = asyncio.create_task(database.ask(CreateTableBackup("Thread", "backup")))
         await storing.reached()
         await turns()
         storing.fail(FULL)
         with pytest.raises(InternalServerError, match="the disk is full"):
             await refused
         assert not copying.is_reached
-        assert database.table_backups.backups == []
+        assert database.part(TableBackups).backups == []

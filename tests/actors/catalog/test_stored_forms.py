@@ -10,6 +10,7 @@ from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.catalog_upgrade import upgrade
 from dynactor.actors.followers import checkpoint
 from dynactor.actors.followers.checkpoint import Checkpoint
+from dynactor.actors.table.messages import CreateTable
 from dynactor.model.definitions.table import Restoration, StreamingDestination, Throughput
 from dynactor.model.tables.table_backup import TableBackup
 from dynactor.storage import catalog, key_layout, table_backups
@@ -50,7 +51,7 @@ async def test_a_catalog_without_separate_heads_of_tables_is_read():
 async def test_partitions_of_before_heads_were_made_with_their_table_get_heads():
     async with memory_store() as store:
         async with running_database(store) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             await database.table("Thread").write(put(thread("EC2", "a")))
             numbers = database.table("Thread").record.partition_numbers
         keys = list(map(key_layout.partition_head, numbers))
@@ -74,7 +75,7 @@ async def test_partitions_of_before_heads_were_made_with_their_table_get_heads()
 async def test_an_update_that_was_stored_without_its_kind_is_completed():
     async with memory_store() as store:
         async with running_database(store) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
         key = key_layout.table_record("Thread")
         (stored,) = await store.latest.load([key])
         assert stored is not None

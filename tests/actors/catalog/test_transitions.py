@@ -9,6 +9,7 @@ from msgspec import structs
 
 from dynactor.actors.database.database import Database
 from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.messages import CreateTable, DeleteTable, UpdateTable
 from dynactor.model.definitions.index import IndexDefinition, Projection
 from dynactor.model.definitions.table import GlobalIndex, TableDefinition, Throughput
 from dynactor.model.errors import InternalServerError, ResourceInUseException
@@ -50,11 +51,11 @@ async def crash(database: Database) -> None:
 
 async def tag(database: Database) -> None:
     """Change the tags, which is allowed in every status; return after all due work is done."""
-    await database.update_table("Thread", TableEdit(tags_to_add=(("a", "b"),)))
+    await database.ask(UpdateTable("Thread", TableEdit(tags_to_add=(("a", "b"),))))
 
 
 async def change_units(database: Database, units: int) -> None:
-    await database.update_table("Thread", TableEdit(throughput=Throughput(units, units)))
+    await database.ask(UpdateTable("Thread", TableEdit(throughput=Throughput(units, units))))
 
 
 async def shown(database: Database) -> TableDefinition:
@@ -73,7 +74,7 @@ async def last_second(database: Database) -> None:
 
 
 async def make(database: Database) -> None:
-    await database.create_table(indexed())
+    await database.ask(CreateTable(indexed()))
     await pass_seconds(SECONDS - 1)
     await last_second(database)
 
@@ -95,12 +96,12 @@ async def test_a_tag_during_a_transition_of_an_index_does_not_end_a_later_transi
     async with running_database(table_transition_seconds=SECONDS) as database:
         await make(database)
         update = GlobalIndexUpdate("by_posts", throughput=Throughput(6, 6))
-        await database.update_table("Thread", TableEdit(index_updates=(update,)))
+        await database.ask(UpdateTable("Thread", TableEdit(index_updates=(update,))))
         await pass_seconds(SECONDS - 1)
         await tag(database)
         await last_second(database)
         assert (await shown(database)).global_indexes[0].status == "ACTIVE"
-        await database.update_table("Thread", TableEdit(index_deletes=("by_posts",)))
+        await database.ask(UpdateTable("Thread", TableEdit(index_deletes=("by_posts",))))
         await pass_seconds(SECONDS - 1)
         await tag(database)
         assert [index.status for index in (await shown(database)).global_indexes] == ["DELETING"]
@@ -129,8 +130,8 @@ async def test_changes_of_two_kinds_end_together_with_the_later_one():
         await make(database)
         await change_units(database, 6)
         await pass_seconds(SECONDS - 1)
-        changed = await database.update_table(
-            "Thread", TableEdit(sse_specification={"Enabled": True})
+        changed = await database.ask(
+            UpdateTable("Thread", TableEdit(sse_specification={"Enabled": True}))
         )
         assert changed.definition.changing == ("THROUGHPUT", "SSE")
         await pass_seconds(SECONDS - 1)
@@ -146,7 +147,7 @@ async def test_a_table_warms_up_while_it_is_active():
     async with running_database(table_transition_seconds=SECONDS) as database:
         await make(database)
         warm = {"ReadUnitsPerSecond": 7, "WriteUnitsPerSecond": 7}
-        answer = await database.update_table("Thread", TableEdit(warm_throughput=warm))
+        answer = await database.ask(UpdateTable("Thread", TableEdit(warm_throughput=warm)))
         for table in (answer.definition, await shown(database)):
             assert (table.status, table.warm_throughput) == ("ACTIVE", None)
             assert table.changing == ("WARM_THROUGHPUT",)
@@ -162,7 +163,7 @@ async def test_a_table_warms_up_while_it_is_active():
 async def test_a_class_that_the_table_has_already_ends_with_the_answer():
     async with running_database(table_transition_seconds=SECONDS) as database:
         await make(database)
-        answer = await database.update_table("Thread", TableEdit(table_class="STANDARD"))
+        answer = await database.ask(UpdateTable("Thread", TableEdit(table_class="STANDARD")))
         assert answer.definition.status == "UPDATING"
         assert (await shown(database)).status == "ACTIVE"
 
@@ -179,7 +180,7 @@ async def test_an_added_index_of_an_empty_table_is_shown_in_each_phase():
         edit = TableEdit(
             index_creates=(added,), attribute_definitions=(KeyAttribute("posts", "N"),)
         )
-        await database.update_table("Thread", edit)
+        await database.ask(UpdateTable("Thread", edit))
         assert await phase_of_added(database) == ("UPDATING", "CREATING", False)
         await pass_seconds(SECONDS - 1)
         assert await phase_of_added(database) == ("UPDATING", "CREATING", False)
@@ -212,8 +213,8 @@ async def test_a_change_of_settings_outlasts_the_allocation_of_an_index():
         edit = TableEdit(
             index_creates=(added,), attribute_definitions=(KeyAttribute("posts", "N"),)
         )
-        await database.update_table("Thread", edit)
-        await database.update_table("Thread", TableEdit(sse_specification={"Enabled": True}))
+        await database.ask(UpdateTable("Thread", edit))
+        await database.ask(UpdateTable("Thread", TableEdit(sse_specification={"Enabled": True})))
         await pass_seconds(SECONDS - 1)
         assert await phase_of_added(database) == ("UPDATING", "CREATING", True)
         assert (await shown(database)).changing == ("SSE",)
@@ -222,13 +223,13 @@ async def test_a_change_of_settings_outlasts_the_allocation_of_an_index():
 @on_stepped_time
 async def test_the_name_of_a_table_in_creation_or_deletion_is_in_use():
     async with running_database(table_transition_seconds=SECONDS) as database:
-        await database.create_table(indexed())
+        await database.ask(CreateTable(indexed()))
         with pytest.raises(ResourceInUseException, match=r"Table is being created: Thread$"):
-            await database.create_table(indexed())
+            await database.ask(CreateTable(indexed()))
         await pass_seconds(SECONDS - 1)
         await last_second(database)
         with pytest.raises(ResourceInUseException, match=r"^Table already exists: Thread$"):
-            await database.create_table(indexed())
-        await database.delete_table("Thread")
+            await database.ask(CreateTable(indexed()))
+        await database.ask(DeleteTable("Thread"))
         with pytest.raises(ResourceInUseException, match=r"Table is being deleted: Thread$"):
-            await database.create_table(indexed())
+            await database.ask(CreateTable(indexed()))

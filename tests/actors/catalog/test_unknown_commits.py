@@ -14,6 +14,8 @@ from structlog.testing import capture_logs
 from dynactor.actors.database.database import Database
 from dynactor.actors.database.virtual_clock import MoveClock
 from dynactor.actors.runtime.clock import VirtualClock
+from dynactor.actors.splitting.messages import SplitPartition
+from dynactor.actors.table.messages import CreateTable, DeleteTable, UpdateTable
 from dynactor.model.errors import (
     InternalServerError,
     ResourceInUseException,
@@ -60,7 +62,7 @@ async def until_adopted(logs: Sequence[Any]) -> None:
 
 
 async def make(database: Database, name: str = "Thread") -> None:
-    await database.create_table(table_definition(name))
+    await database.ask(CreateTable(table_definition(name)))
 
 
 async def works(database: Database, name: str) -> None:
@@ -140,7 +142,7 @@ async def test_a_table_whose_deletion_is_unknown_is_deleted_or_accepts_writes(fa
         store.before_next = write_meanwhile
         store.lose_next(key_layout.CATALOG_WRITER, fate)
         with pytest.raises(InternalServerError, match="is unknown"):
-            await database.delete_table("Thread")
+            await database.ask(DeleteTable("Thread"))
         await until_adopted(logs)
         assert len(refused) == 1
         if fate is Fate.WRITTEN:
@@ -213,11 +215,11 @@ async def test_an_index_with_an_unknown_phase_change_has_every_item_written_mean
         store.commit = counted  # type: ignore[method-assign]
         async with asyncio.TaskGroup() as tasks:
             try:
-                await database.update_table("Thread", BY_POSTS)
+                await database.ask(UpdateTable("Thread", BY_POSTS))
             except InternalServerError:
                 assert changes == 0
                 if fate is Fate.DROPPED:
-                    await database.update_table("Thread", BY_POSTS)
+                    await database.ask(UpdateTable("Thread", BY_POSTS))
             await until(lambda: bool(database.table("Thread").definition.global_indexes))
             writing = tasks.create_task(write_on())
             with anyio.fail_after(HANG_SECONDS):
@@ -255,7 +257,7 @@ async def test_a_partition_whose_split_is_unknown_writes_only_if_it_was_not_spli
             database.table("Thread").submit(put(thread("EC2", "waits")))
         )
         with pytest.raises(InternalServerError, match="is unknown"):
-            await database.split_partition("Thread", parent, MIDDLE)
+            await database.ask(SplitPartition("Thread", parent, MIDDLE))
         if fate is Fate.WRITTEN:
             with pytest.raises(InternalServerError, match="Nothing was written"):
                 await waiting[0]
@@ -279,7 +281,7 @@ async def test_a_late_split_is_refused_after_its_partition_has_written():
         (parent,) = database.table("Thread").partitions.map.numbers
         store.lose_next(key_layout.CATALOG_WRITER, Fate.LATE)
         with pytest.raises(InternalServerError, match="is unknown"):
-            await database.split_partition("Thread", parent, MIDDLE)
+            await database.ask(SplitPartition("Thread", parent, MIDDLE))
         await until_adopted(logs)
         await works(database, "Thread")
         with pytest.raises(Conflict):

@@ -13,7 +13,9 @@ import pytest
 from dynactor.actors.database.database import Database
 from dynactor.actors.derived.kafka.relay_settings import Delivery, RelaySettings
 from dynactor.actors.phases.contributor_insights import UpdateContributorInsights
+from dynactor.actors.phases.table_homes import TableHomes
 from dynactor.actors.runtime.clock import SystemClock
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import ValidationException
 from dynactor.model.values.item import Item
@@ -99,7 +101,7 @@ async def test_a_table_that_moves_is_read_and_restored_as_it_was():
             time = history.time(home)
             assert await past_items(home, time) == history.state_at(time)
             if at_leader:
-                while NAME not in leader.movable_tables():
+                while NAME not in leader.part(TableHomes).movable():
                     await asyncio.sleep(0)
                 await give(leader, other)
             else:
@@ -159,7 +161,7 @@ async def publishing(
     async with sharing(store, other_store, broker=broker, relays=relays) as (leader, other):
         await published_table(leader)
         # It stays at the leader until its destination is ACTIVE.
-        while NAME not in leader.movable_tables():
+        while NAME not in leader.part(TableHomes).movable():
             await asyncio.sleep(0)
         await give(leader, other)
         yield leader, other, other.table(NAME)
@@ -222,7 +224,7 @@ async def test_no_replay_writes_to_the_topic_of_a_table_with_another_home():
     relays, broker = relay_settings(fences_former_homes=True), FakeBroker()
     async with memory_store() as store, publishing(store, store, broker, relays) as databases:
         leader, _, _ = databases
-        await leader.create_table(table_definition("Other"))
+        await leader.ask(CreateTable(table_definition("Other")))
         with pytest.raises(ValidationException, match="changes of table Thread are published"):
             await replay(leader, SNAPSHOT, TOPIC, name="Other")
 
@@ -232,10 +234,8 @@ async def test_no_replay_writes_to_the_topic_of_a_table_with_another_home():
 
 async def test_the_leader_lists_the_contributor_insights_of_tables_with_other_homes():
     async with memory_store() as store, sharing(store) as (leader, other):
-        await leader.create_table(table_definition())
-        await leader.update_contributor_insights(
-            UpdateContributorInsights(NAME, None, enabled=True)
-        )
+        await leader.ask(CreateTable(table_definition()))
+        await leader.ask(UpdateContributorInsights(NAME, None, enabled=True))
         await give(leader, other)
         call = InProcessClient(leader)
         for request in ({}, {"TableName": NAME}):

@@ -11,9 +11,10 @@ import pytest
 from dynactor.actors.database.database import Database
 from dynactor.actors.database.databases import MOST_NAMESPACES, Databases, open_databases
 from dynactor.actors.derived.kafka.relay_settings import Delivery
-from dynactor.actors.phases.database_settings import DatabaseSettings
+from dynactor.actors.parts.database_settings import DatabaseSettings
 from dynactor.actors.phases.destination_phases import EnableDestination
 from dynactor.actors.runtime.clock import SystemClock
+from dynactor.actors.table.messages import CreateTable
 from dynactor.api.requests.destination_arn import described, topic_of
 from dynactor.model.errors import LimitExceededException, ValidationException
 from dynactor.storage import key_layout
@@ -84,7 +85,7 @@ async def test_a_damaged_catalog_ends_the_start_if_another_region_is_open() -> N
     async with memory_store() as store:
         async with running(store) as databases:
             first = await databases.open(Namespace("ap-east-1"))
-            await first.create_table(table_definition())
+            await first.ask(CreateTable(table_definition()))
         slice_ = StoreSlice(store, WEST)
         await (await slice_.commit([Group(key_layout.CATALOG_HEAD, None, b"\xc1")]))
         async with asyncio.timeout(HANG_SECONDS):
@@ -97,7 +98,7 @@ async def test_a_region_with_tables_is_opened_with_the_server() -> None:
     async with memory_store() as store:
         async with running(store) as databases:
             west = await databases.open(WEST)
-            await west.create_table(table_definition())
+            await west.ask(CreateTable(table_definition()))
             await databases.open(Namespace("eu-west-1"))
         async with running(store) as databases:
             west = databases.by_namespace[WEST]
@@ -119,10 +120,10 @@ async def test_streams_with_the_same_name_have_a_topic_in_each_region(delivery: 
     ):
         for count, namespace in enumerate((HOME, WEST), 2):
             database = await databases.open(namespace)
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             arn = stream_arn(database)
             topic = topic_of(database, arn)
-            await database.change_destination(EnableDestination("Thread", topic))
+            await database.ask(EnableDestination("Thread", topic))
             table = database.table("Thread")
             await write_threads(table, range(count))
             assert described(database, table, table.definition.destinations[0])["StreamArn"] == arn
@@ -144,7 +145,7 @@ async def test_with_all_tables_published_each_table_has_a_topic_per_region() -> 
     ):
         for namespace in (HOME, WEST):
             database = await databases.open(namespace)
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             await write_threads(database.table("Thread"), range(2))
         await broker.wait_messages("dynactor.Thread", 2)
         await broker.wait_messages("region.us-west-2.dynactor.Thread", 2)

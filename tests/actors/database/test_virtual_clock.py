@@ -20,6 +20,7 @@ from dynactor.actors.database.virtual_clock import (
     VirtualClockControl,
 )
 from dynactor.actors.runtime.clock import MAX_SPEED, ClockRefusal, SystemClock, VirtualClock
+from dynactor.actors.table.messages import CreateTable
 from dynactor.model.errors import InternalServerError
 from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Store, View
@@ -203,7 +204,7 @@ async def test_real_time_never_goes_back_before_a_virtual_time(store: HeldStore)
 
 async def test_real_time_continues_from_a_virtual_time_that_is_past(store: HeldStore):
     async with running_database(store, VirtualClock(1_000_000.0)) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
     async with running_database(store, SystemClock()):
         pass
     # From now on, writes have the real time.
@@ -215,7 +216,7 @@ async def test_real_time_continues_from_a_virtual_time_that_is_past(store: HeldS
 
 async def test_data_of_real_time_gets_no_virtual_time_before_now(store: HeldStore):
     async with running_database(store, SystemClock()) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
     written = time.time()
     async with running_control(store, VirtualClock(1_000_000.0)) as control:
         assert written <= control.state.now_epoch_seconds <= time.time()

@@ -10,8 +10,11 @@ from typing import Any, NamedTuple
 import pytest
 from structlog.testing import capture_logs
 
+from dynactor.actors.backups.table_backups import CreateTableBackup
 from dynactor.actors.database.database import Database
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
+from dynactor.actors.phases.replays import Replays
+from dynactor.actors.table.messages import CreateTable, UpdateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import InternalServerError
 from dynactor.model.keys.key import KeyAttribute
@@ -68,7 +71,7 @@ class Claimed(NamedTuple):
 
     async def table(self) -> Table:
         """Create a table with an item."""
-        await self.database.create_table(table_definition())
+        await self.database.ask(CreateTable(table_definition()))
         table = self.database.table("Thread")
         await table.write(put(ITEM))
         return table
@@ -90,7 +93,7 @@ async def test_the_backfill_of_an_index_stops_when_it_is_fenced() -> None:
         table = await it.table()
         cursor = key_layout.backfill_cursor(table.definition.table_id, 1)
         await it.store.take_over(lambda head: head == cursor)
-        await it.database.update_table("Thread", BY_POSTS)
+        await it.database.ask(UpdateTable("Thread", BY_POSTS))
         await it.wait_fenced("backfill of index by_posts")
         assert it.store.refused == 1
         assert table.followers.indexes[1].is_stuck
@@ -99,7 +102,7 @@ async def test_the_backfill_of_an_index_stops_when_it_is_fenced() -> None:
 async def test_the_follower_of_an_index_stops_when_it_is_fenced() -> None:
     async with claimed() as it:
         table = await it.table()
-        await it.database.update_table("Thread", BY_POSTS)
+        await it.database.ask(UpdateTable("Thread", BY_POSTS))
         await soon(lambda: table.definition.global_indexes[0].status == "ACTIVE")
         await table.write(put(thread("EC2", "b", posts=2)))
         await wait_followed(table)
@@ -116,7 +119,7 @@ async def test_the_follower_of_an_index_stops_when_it_is_fenced() -> None:
 async def test_a_partition_of_an_index_and_its_writer_stop_when_they_are_fenced() -> None:
     async with claimed() as it:
         table = await it.table()
-        await it.database.update_table("Thread", BY_POSTS)
+        await it.database.ask(UpdateTable("Thread", BY_POSTS))
         await soon(lambda: table.definition.global_indexes[0].status == "ACTIVE")
         [number] = table.followers.indexes[1].partitions.map.numbers
         head = key_layout.partition_head(number)
@@ -169,7 +172,7 @@ async def test_the_copy_of_a_backup_stops_when_it_is_fenced() -> None:
         await it.table()
         prefix = key_layout.filling_cursor(0)[:1]
         await it.store.take_over(lambda head: head[:1] == prefix)
-        await it.database.create_table_backup("Thread", "nightly")
+        await it.database.ask(CreateTableBackup("Thread", "nightly"))
         await soon(lambda: len(it.fenced) == 1)
         assert it.store.refused == 1
 
@@ -201,7 +204,7 @@ async def test_a_replay_stops_when_it_is_fenced() -> None:
         await write_threads(table, range(10))
         await it.wait_fenced(COPY)
         assert it.store.refused == 1
-        assert it.database.replays.find(started.replay_id).state == "FAILED"
+        assert it.database.part(Replays).find(started.replay_id).state == "FAILED"
 
 
 async def test_a_sweeper_stops_when_it_is_fenced() -> None:
@@ -225,7 +228,7 @@ async def test_a_phase_of_the_database_stops_when_it_is_fenced() -> None:
     async with claimed() as it:
         await it.table()
         await it.store.claim()
-        await it.database.update_table("Thread", BY_POSTS)
+        await it.database.ask(UpdateTable("Thread", BY_POSTS))
         # Without an await, because the index could become ACTIVE meanwhile.
         it.store.guard(lambda head: head == key_layout.CATALOG_WRITER)
         await soon(lambda: any(each["event"] == "phase_fenced" for each in it.logs))

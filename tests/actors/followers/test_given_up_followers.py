@@ -6,6 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveActors, subscriber_id
+from dynactor.actors.table.messages import CreateTable, UpdateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.keys.key import KeyAttribute
 from dynactor.model.tables.global_index_rules import NewGlobalIndex
@@ -39,13 +40,13 @@ def damage_checkpoint(store: SteppedStore, table: Table, subscriber: bytes) -> N
 async def test_an_index_with_an_abandoned_follower_does_not_catch_up() -> None:
     settings = {"partitions_per_table": 1, "index_allocation_seconds": 0.0}
     async with stepped_database(**settings) as (store, database):
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await table.write(put(ITEM))
         subscriber = key_layout.index_subscriber(table.definition.table_id, 1)
         damage_checkpoint(store, table, subscriber)
         with capture_logs() as logs:
-            await database.update_table("Thread", BY_POSTS)
+            await database.ask(UpdateTable("Thread", BY_POSTS))
             await soon(lambda: any(each["event"] == "actor_abandoned" for each in logs))
 
         actors = table.followers.indexes[1]
@@ -57,7 +58,7 @@ async def test_an_index_with_an_abandoned_follower_does_not_catch_up() -> None:
 
 async def test_time_to_live_with_an_abandoned_expirer_does_not_catch_up() -> None:
     async with stepped_database(partitions_per_table=1) as (store, database):
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await table.write(put(ITEM))
         damage_checkpoint(store, table, subscriber_id(table))

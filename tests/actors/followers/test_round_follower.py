@@ -16,6 +16,7 @@ from dynactor.actors.followers.round_follower import SnapshotSource
 from dynactor.actors.followers.stored_checkpoint import first_checkpoints
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.table.followers import ActorFollowing
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import StreamSettings
 from dynactor.model.values import item as items
@@ -59,7 +60,7 @@ async def mirrored(
         is_new = not database.table_names()
         if is_new:
             settings = StreamSettings("", "NEW_AND_OLD_IMAGES")
-            await database.create_table(structs.replace(table_definition(), stream=settings))
+            await database.ask(CreateTable(structs.replace(table_definition(), stream=settings)))
             await write(database.table("Thread"), 300)
         table = database.table("Thread")
         subscriber = key_layout.index_subscriber(table.definition.table_id, SUBSCRIBER_ID)

@@ -13,6 +13,7 @@ from msgspec import structs
 
 from dynactor.actors.database.database import Database
 from dynactor.actors.runtime.supervisor import Supervisor
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import StreamSettings
 from dynactor.model.values.stored_item import StoredItem
@@ -60,7 +61,7 @@ async def counted(
     async with running_database(store) as database, anyio.create_task_group() as tasks:
         if not database.table_names():
             settings = StreamSettings("", "NEW_AND_OLD_IMAGES")
-            await database.create_table(structs.replace(table_definition(), stream=settings))
+            await database.ask(CreateTable(structs.replace(table_definition(), stream=settings)))
             await crowd.write(database.table("Thread"), 300)
         table = database.table("Thread")
         sink = sink or ItemCounts(table.definition.key_schema, "color")

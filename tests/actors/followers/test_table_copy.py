@@ -14,6 +14,7 @@ from dynactor.actors.followers.pacing import Pacing
 from dynactor.actors.followers.sink import SnapshotSink
 from dynactor.actors.followers.stored_checkpoint import first_checkpoints
 from dynactor.actors.followers.table_copy import TableCopy
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import StreamSettings
 from dynactor.model.writes.write import Delete
@@ -91,7 +92,7 @@ class Outcomes:
 async def filled_table(database: Database, store: Store) -> Table:
     """A table that records changes, with the first checkpoints of a copy."""
     stream = StreamSettings("label", "NEW_IMAGE", enabled=True)
-    await database.create_table(structs.replace(table_definition(), stream=stream))
+    await database.ask(CreateTable(structs.replace(table_definition(), stream=stream)))
     table = database.table("Thread")
     for number in range(ITEMS):
         await table.write(put(thread(f"{number}", "a")))

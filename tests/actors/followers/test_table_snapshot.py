@@ -8,6 +8,7 @@ from msgspec import structs
 
 from dynactor.actors.followers.checkpoint import Checkpoint
 from dynactor.actors.followers.table_snapshot import TableSnapshot
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.keys import key as keys
 from dynactor.model.writes.write import Delete
@@ -65,7 +66,7 @@ async def test_a_snapshot_waits_until_the_children_of_a_durable_split_are_follow
 
 async def test_its_pages_leave_out_what_changed_since_its_positions() -> None:
     async with memory_store() as store, running_database(store, partitions_per_table=1) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         for subject in "abcd":
             await table.write(put(thread("EC2", subject)))

@@ -17,6 +17,7 @@ from dynactor.actors.followers.sink import Contract, Delivery, Gap, MessageSink,
 from dynactor.actors.followers.stored_checkpoint import first_checkpoints
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.table.followers import Subscription
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.table import Table
 from dynactor.storage import key_layout
 from dynactor.storage.store import Group, Store
@@ -75,7 +76,7 @@ async def gated(store: Store) -> AsyncIterator[tuple[Database, Table, GatedTable
     async with running_database(store, broker=FakeBroker(), **settings) as database:
         is_new = not database.table_names()
         if is_new:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         # The replay makes the table record changes, and stores a checkpoint after each round.
         started = await replay(database, SNAPSHOT, follows=True)

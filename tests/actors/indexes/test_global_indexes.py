@@ -6,6 +6,7 @@ import random
 from msgspec import structs
 
 from dynactor.actors.feeds.index_lag import IndexLag
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.index import IndexDefinition, Projection
@@ -43,7 +44,7 @@ async def items(table: Table) -> list[dict]:
 
 async def test_an_index_matches_the_table_after_puts_key_changes_and_deletes():
     async with running_database() as database:
-        await database.create_table(with_global_index(projection=Projection("ALL")))
+        await database.ask(CreateTable(with_global_index(projection=Projection("ALL"))))
         table = database.table("Thread")
         source = random.Random(1)
         for _ in range(400):
@@ -64,7 +65,7 @@ async def test_an_index_matches_the_table_after_puts_key_changes_and_deletes():
 async def test_an_index_continues_from_its_checkpoint_after_a_restart():
     async with memory_store() as store:
         async with running_database(store) as database:
-            await database.create_table(with_global_index(projection=Projection("KEYS_ONLY")))
+            await database.ask(CreateTable(with_global_index(projection=Projection("KEYS_ONLY"))))
             table = database.table("Thread")
             await table.write(put(thread("EC2", "a", posts=1, likes=3)))
         async with running_database(store) as database:
@@ -78,7 +79,7 @@ async def test_an_index_continues_from_its_checkpoint_after_a_restart():
 
 async def test_a_write_that_changes_nothing_leaves_no_record():
     async with running_database() as database:
-        await database.create_table(with_global_index(projection=Projection("ALL")))
+        await database.ask(CreateTable(with_global_index(projection=Projection("ALL"))))
         table = database.table("Thread")
         await table.write(put(thread("EC2", "a", posts=1)))
         tails = [feed.tail for feed in await table.followers.feeds()]
@@ -95,7 +96,7 @@ async def entries_now(table: Table) -> int:
 async def test_a_read_that_waits_for_the_index_sees_all_earlier_acknowledged_writes():
     lag = IndexLag(0.02, 0.02)
     async with running_database(index_lag=lag, index_reads_wait_seconds=60) as database:
-        await database.create_table(with_global_index(projection=Projection("ALL")))
+        await database.ask(CreateTable(with_global_index(projection=Projection("ALL"))))
         table = database.table("Thread")
         for count in range(1, 6):
             await table.write(put(thread("EC2", f"{count}", posts=1)))
@@ -107,7 +108,7 @@ async def test_a_read_that_waits_for_the_index_sees_all_earlier_acknowledged_wri
 async def test_a_read_does_not_wait_for_an_index_that_cannot_catch_up():
     lag = IndexLag(3_600, 3_600)
     async with running_database(index_lag=lag, index_reads_wait_seconds=0.01) as database:
-        await database.create_table(with_global_index(projection=Projection("ALL")))
+        await database.ask(CreateTable(with_global_index(projection=Projection("ALL"))))
         table = database.table("Thread")
         await table.write(put(thread("EC2", "a", posts=1)))
         assert await entries_now(table) == 0
@@ -126,7 +127,7 @@ class CountedLag(IndexLag, frozen=True):
 async def test_an_injected_lag_is_not_longer_for_many_changes():
     lag = CountedLag(0.5, 0.5)
     async with running_database(index_lag=lag, partitions_per_table=1) as database:
-        await database.create_table(with_global_index(projection=Projection("ALL")))
+        await database.ask(CreateTable(with_global_index(projection=Projection("ALL"))))
         table = database.table("Thread")
         large = {"posts": {"N": "1"}, "text": {"S": "x" * 150_000}}
         subjects = (thread("EC2", f"{count}") for count in range(99))

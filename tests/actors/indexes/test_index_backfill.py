@@ -17,6 +17,8 @@ from dynactor.actors.followers.scan import TableScan
 from dynactor.actors.indexes.index_backfill import IndexBackfill
 from dynactor.actors.limits.throttle import BackfillUnits, FreeUnits
 from dynactor.actors.partition.index_partition import ApplyChanges, Backfill
+from dynactor.actors.phases.table_changes import TableChanges
+from dynactor.actors.table.messages import CreateTable, UpdateTable, UpdateTimeToLive
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.index import IndexDefinition, Projection
@@ -56,9 +58,9 @@ async def add_index(database: Database) -> None:
         global_indexes=(GlobalIndex(INDEX, status="CREATING", backfilling=False),),
         next_index_id=2,
     )
-    actor = database.actor
-    await actor._table_changes._redefine(table, adding, database.clock.now_epoch_seconds())
-    await actor._begin(table)
+    changes = database.part(TableChanges)
+    await changes._redefine(table, adding, database.clock.now_epoch_seconds())
+    await database.actor.parts.resume(table)
 
 
 async def until_active(table: Table) -> None:
@@ -83,7 +85,7 @@ async def write_something(table: Table, source: random.Random) -> None:
 
 async def test_writes_during_the_backfill_are_in_the_index():
     async with running_database() as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         source = random.Random(2)
         for _ in range(600):
@@ -103,7 +105,7 @@ async def test_an_active_index_is_complete_although_its_table_was_changed_during
         table_definition(), billing_mode="PROVISIONED", throughput=Throughput(100, 100)
     )
     async with running_database(clock=clock, index_allocation_seconds=0.01) as database:
-        await database.create_table(provisioned)
+        await database.ask(CreateTable(provisioned))
         table = database.table("Thread")
         for number in range(30):
             await table.write(put(thread("EC2", f"{number}", posts=number)))
@@ -113,9 +115,9 @@ async def test_an_active_index_is_complete_although_its_table_was_changed_during
         )
         posts = (KeyAttribute("posts", "N"),)
         edit = TableEdit(index_creates=(index,), attribute_definitions=posts)
-        await database.update_table("Thread", edit)
-        await database.update_table("Thread", TableEdit(tags_to_add=(("team", "storage"),)))
-        await database.update_time_to_live("Thread", TimeToLiveChange(True, "at"))
+        await database.ask(UpdateTable("Thread", edit))
+        await database.ask(UpdateTable("Thread", TableEdit(tags_to_add=(("team", "storage"),))))
+        await database.ask(UpdateTimeToLive("Thread", TimeToLiveChange(True, "at")))
         while table.definition.global_indexes[0].status != "ACTIVE":
             clock.step(0.05)
             await asyncio.sleep(0.001)
@@ -124,7 +126,7 @@ async def test_an_active_index_is_complete_although_its_table_was_changed_during
 
 async def test_items_that_violate_the_index_key_get_no_entry():
     async with running_database() as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await table.write(put({**thread("EC2", "a"), "posts": {"S": "many"}}))
         await table.write(put(thread("EC2", "b", posts=1)))
@@ -136,7 +138,7 @@ async def test_items_that_violate_the_index_key_get_no_entry():
 async def test_a_backfill_continues_after_a_restart():
     async with memory_store() as store:
         async with running_database(store) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             table = database.table("Thread")
             source = random.Random(3)
             for _ in range(600):
@@ -192,7 +194,7 @@ class Turns:
 async def asked_in_turns(*, in_use: bool) -> list[int]:
     """The turns of the loop in which a backfill of 500 items writes each of its pages."""
     async with memory_store() as store, running_database(store) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await asyncio.gather(
             *(table.submit(put(thread("EC2", f"s{number}", posts=number))) for number in range(500))
@@ -245,7 +247,7 @@ async def test_a_backfill_without_entries_waits_until_a_full_disk_has_space():
     async with memory_store() as inner:
         store = FaultyStore(inner)
         async with running_database(store) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             table = database.table("Thread")
             await table.write(put(thread("EC2", "a")))
             ended = asyncio.Event()
@@ -297,7 +299,7 @@ class _UnitsByHand(BackfillUnits):
 
 async def test_progress_counts_written_entries():
     async with memory_store() as store, running_database(store) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         for number in range(300):
             await table.write(put(thread(f"f{number}", "s", posts=number)))
@@ -320,7 +322,7 @@ async def test_progress_counts_written_entries():
 
 async def test_a_backfill_detects_whether_its_table_is_in_use():
     async with running_database() as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         pacing = Pacing(lambda: table.throttle.consumed_units)
         assert not pacing.is_needed()

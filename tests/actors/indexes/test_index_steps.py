@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from dynactor.actors.database.database import Database
+from dynactor.actors.table.messages import CreateTable, UpdateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.keys.key import KeyAttribute
 from dynactor.model.tables.global_index_rules import NewGlobalIndex
@@ -50,14 +51,14 @@ async def filled_index() -> AsyncIterator[Filled]:
     """Fill an index after the item was put, deleted and put again."""
     settings = {"partitions_per_table": 1, "index_allocation_seconds": 0.0}
     async with stepped_database(**settings) as (store, database):
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         [number] = table.partitions.map.numbers
         table_id = table.definition.table_id
         subscriber = key_layout.index_subscriber(table_id, 1)
         filling = store.gate_before(loads_of(key_layout.backfill_cursor(table_id, 1)))
         following = store.gate_before(loads_of(key_layout.checkpoint(subscriber, number)))
-        await database.update_table("Thread", BY_POSTS)
+        await database.ask(UpdateTable("Thread", BY_POSTS))
         await filling.reached()
         for write in (put(ITEM), Delete(ITEM), put(ITEM)):
             await table.write(write)

@@ -14,6 +14,7 @@ from dynactor.actors.database.database import Database
 from dynactor.actors.partition.charges import Charges
 from dynactor.actors.partition.table_partition import TableEffects
 from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.messages import CreateTable, UpdateTable
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.index import IndexDefinition, Projection
@@ -105,7 +106,7 @@ async def test_a_write_that_is_decided_again_is_charged_once():
         async with running_database(
             store, SetClock(), throttling="auto", initial_burst_seconds=1
         ) as database:
-            await database.create_table(provisioned(5))
+            await database.ask(CreateTable(provisioned(5)))
             table = database.table("Thread")
             store.lost_races = 3
             await table.write(put(thread("EC2", "a")))
@@ -121,7 +122,7 @@ async def test_a_write_that_is_refused_stays_refused_when_its_batch_is_decided_a
         async with running_database(
             store, clock, throttling="auto", initial_burst_seconds=1
         ) as database:
-            await database.create_table(provisioned(1))
+            await database.ask(CreateTable(provisioned(1)))
             table = database.table("Thread")
             store.lost_races = 3
             replies = [table.submit(put(thread("EC2", f"{number}"))) for number in range(4)]
@@ -138,7 +139,7 @@ async def test_a_write_does_not_reach_a_partition_without_units():
     async with running_database(
         clock=SetClock(), throttling="auto", initial_burst_seconds=1
     ) as database:
-        await database.create_table(provisioned(1))
+        await database.ask(CreateTable(provisioned(1)))
         table = database.table("Thread")
         await table.write(put(thread("EC2", "a")))
         with pytest.raises(ProvisionedThroughputExceededException):
@@ -151,7 +152,7 @@ async def test_an_entry_whose_key_changes_takes_units_in_both_index_partitions()
     async with running_database(
         clock=SetClock(), partitions_per_table=2, throttling="auto", initial_burst_seconds=1
     ) as database:
-        await database.create_table(provisioned(1_000, index_units=1_000))
+        await database.ask(CreateTable(provisioned(1_000, index_units=1_000)))
         table = database.table("Thread")
         limits = table.throttle._limits.indexes[1]
         now = database.clock.now_epoch_seconds()
@@ -173,7 +174,7 @@ async def test_writes_are_sampled_by_their_keys_in_the_partitions_of_indexes():
     async with running_database(
         clock=SetClock(), partitions_per_table=2, throttling="observe"
     ) as database:
-        await database.create_table(provisioned(1_000, index_units=1_000))
+        await database.ask(CreateTable(provisioned(1_000, index_units=1_000)))
         table = database.table("Thread")
         schema = table.definition.global_indexes[0].definition.key_schema
         items = [thread("EC2", f"{posts}", posts=posts) for posts in range(200)]
@@ -194,7 +195,7 @@ async def test_a_read_of_an_index_deleted_meanwhile_takes_no_units():
     async with running_database(
         clock=SetClock(), throttling="auto", initial_burst_seconds=1
     ) as database:
-        await database.create_table(provisioned(5, index_units=5))
+        await database.ask(CreateTable(provisioned(5, index_units=5)))
         table = database.table("Thread")
         index = table.definition.global_indexes[0].definition
         number = table.record.index_partitions[1][0].number
@@ -208,7 +209,7 @@ async def test_a_recreated_index_has_new_units():
     async with running_database(
         clock=SetClock(), throttling="auto", initial_burst_seconds=1, index_allocation_seconds=0
     ) as database:
-        await database.create_table(provisioned(5, index_units=1))
+        await database.ask(CreateTable(provisioned(5, index_units=1)))
         table = database.table("Thread")
         await table.write(put(thread("EC2", "a", posts=1)))
         with pytest.raises(ProvisionedThroughputExceededException):
@@ -221,7 +222,7 @@ async def test_a_recreated_index_has_new_units():
         edit = TableEdit(
             index_creates=(index,), attribute_definitions=(KeyAttribute("posts", "N"),)
         )
-        await database.update_table("Thread", edit)
+        await database.ask(UpdateTable("Thread", edit))
         while table.definition.global_indexes[0].status != "ACTIVE":
             await asyncio.sleep(0.001)
         # The backfill of existing items used 2 of the 3 units of the index.
@@ -232,16 +233,16 @@ async def test_a_recreated_index_has_new_units():
 
 
 async def delete_index(database: Database) -> None:
-    await database.update_table("Thread", TableEdit(index_deletes=(BY_POSTS,)))
+    await database.ask(UpdateTable("Thread", TableEdit(index_deletes=(BY_POSTS,))))
     while database.table("Thread").definition.global_indexes:
         await asyncio.sleep(0.001)
 
 
 async def test_an_unused_table_has_no_limits():
     async with running_database(throttling="auto") as database:
-        await database.create_table(provisioned(5, index_units=5))
+        await database.ask(CreateTable(provisioned(5, index_units=5)))
         table = database.table("Thread")
-        await database.update_table("Thread", TableEdit(deletion_protection=True))
+        await database.ask(UpdateTable("Thread", TableEdit(deletion_protection=True)))
         assert table.throttle._made is None
         await table.write(put(thread("EC2", "a")))
         assert table.throttle._made is not None
@@ -265,7 +266,7 @@ async def test_a_write_that_the_store_refuses_gets_its_units_back(refusal):
         async with running_database(
             store, SetClock(), throttling="auto", initial_burst_seconds=1
         ) as database:
-            await database.create_table(provisioned(5, index_units=5))
+            await database.ask(CreateTable(provisioned(5, index_units=5)))
             table = database.table("Thread")
             await table.write(put(thread("EC2", "a", posts=1)))
             before = write_balances(table)
@@ -287,7 +288,7 @@ async def test_a_failed_condition_in_a_batch_that_the_store_refuses_gets_its_uni
         async with running_database(
             store, SetClock(), throttling="auto", initial_burst_seconds=1
         ) as database:
-            await database.create_table(provisioned(5))
+            await database.ask(CreateTable(provisioned(5)))
             table = database.table("Thread")
             store.refusal = Full("no space")
             failing = structs.replace(put(thread("EC2", "a")), condition=never())
@@ -310,7 +311,7 @@ async def test_a_throttled_write_in_observe_mode_gets_no_units_back():
         async with running_database(
             store, SetClock(), throttling="observe", initial_burst_seconds=1
         ) as database:
-            await database.create_table(provisioned(1))
+            await database.ask(CreateTable(provisioned(1)))
             table = database.table("Thread")
             await table.write(put(thread("EC2", "a")))
             store.refusal = Full("no space")
@@ -326,7 +327,7 @@ async def test_a_write_refused_after_conflicts_gets_its_units_back_once():
         async with running_database(
             store, SetClock(), throttling="auto", initial_burst_seconds=1
         ) as database:
-            await database.create_table(provisioned(5))
+            await database.ask(CreateTable(provisioned(5)))
             table = database.table("Thread")
             await table.write(put(thread("EC2", "a")))
             store.lost_races = 2
@@ -349,7 +350,7 @@ class LoneStore(HeldStore):
 async def two_tables(database: Database) -> list[Table]:
     """Two tables whose partitions have written before, so they make no first commit later."""
     for name in ("Thread", "Reply"):
-        await database.create_table(structs.replace(provisioned(9, index_units=9), name=name))
+        await database.ask(CreateTable(structs.replace(provisioned(9, index_units=9), name=name)))
     tables = [database.table(name) for name in ("Thread", "Reply")]
     await asyncio.gather(*(each.write(put(thread("EC2", "a"))) for each in tables))
     return tables
@@ -440,7 +441,7 @@ async def test_a_crashed_partition_returns_no_units_of_its_writes():
         async with running_database(
             store, SetClock(), throttling="auto", initial_burst_seconds=1
         ) as database:
-            await database.create_table(provisioned(5))
+            await database.ask(CreateTable(provisioned(5)))
             table = database.table("Thread")
             store.refusal = RuntimeError("a bug")
             with pytest.raises(InternalServerError):
@@ -460,7 +461,7 @@ async def test_a_read_of_several_partitions_takes_units_of_each_that_it_reads():
         clock=SetClock(), throttling="auto", initial_burst_seconds=1, partitions_per_table=3
     ) as database:
         definition = structs.replace(provisioned(300), throughput=Throughput(3, 300))
-        await database.create_table(definition)
+        await database.ask(CreateTable(definition))
         table = database.table("Thread")
         for number in range(30):
             await table.write(put(thread(f"forum {number}", "a")))
@@ -494,7 +495,7 @@ async def test_a_page_refused_after_empty_partitions_has_taken_no_units():
         clock=SetClock(), throttling="auto", initial_burst_seconds=1, partitions_per_table=3
     ) as database:
         definition = structs.replace(provisioned(300), throughput=Throughput(3, 300))
-        await database.create_table(definition)
+        await database.ask(CreateTable(definition))
         table = database.table("Thread")
         first, second, third = (partition.number for partition in table.record.partitions)
         table.throttle.take_page(third, 1)
@@ -519,7 +520,7 @@ async def test_a_refused_read_creates_no_reference_cycle():
     async with running_database(
         clock=SetClock(), throttling="auto", initial_burst_seconds=1
     ) as database:
-        await database.create_table(provisioned(1))
+        await database.ask(CreateTable(provisioned(1)))
         table = database.table("Thread")
         whole = ReadRange(key_range.WHOLE, PageRules(), consistent=True, by_partition=True)
         for _ in range(10):

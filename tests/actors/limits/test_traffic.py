@@ -14,6 +14,7 @@ from dynactor.actors.limits.traffic import Window
 from dynactor.actors.phases.contributor_insights import UpdateContributorInsights
 from dynactor.actors.table.batch_reads import BatchPart, read_items
 from dynactor.actors.table.item_sample import collection_start, largest_collections, sample_items
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.model.advice.key_traffic import EVERY, KEPT_KEYS, WHOLE_REQUESTS, Kind
@@ -72,7 +73,7 @@ async def counting(
     """A table whose clock is at the start of a minute; it has a burst of one second."""
     clock = SetClock(1_800_000_000)
     async with running_database(clock=clock, initial_burst_seconds=1, **settings) as database:
-        await database.create_table(definition or table_definition())
+        await database.ask(CreateTable(definition or table_definition()))
         yield database.table("Thread"), clock, database
 
 
@@ -80,7 +81,7 @@ async def switch(
     database: Database, index: str | None = None, mode: Any = ALL, *, enabled: bool = True
 ) -> str:
     message = UpdateContributorInsights("Thread", index, enabled, mode)
-    return (await database.update_contributor_insights(message)).status
+    return (await database.ask(message)).status
 
 
 def found(
@@ -341,7 +342,7 @@ async def test_insights_of_a_missing_table_or_index_cannot_be_switched():
             await switch(database, BY_POSTS)
         message = UpdateContributorInsights("Nowhere", None, True)
         with pytest.raises(ResourceNotFoundException, match="Table: Nowhere not found"):
-            await database.update_contributor_insights(message)
+            await database.ask(message)
 
 
 # -- figures for advice ---------------------------------------------------------------------

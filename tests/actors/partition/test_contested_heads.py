@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from msgspec import structs
 
 from dynactor.actors.partition.partition import CONFLICTS_BEFORE_LOCK
+from dynactor.actors.table.messages import CreateTable
 from dynactor.storage import catalog, key_layout
 from dynactor.storage.store import Group, Locked
 from tests.support.databases.databases import put, running_database, table_definition, thread
@@ -46,7 +47,7 @@ async def test_a_partition_locks_its_head_after_three_conflicts_in_a_row() -> No
     async with memory_store() as inner:
         store = ContestedStore(inner)
         async with running_database(store, partitions_per_table=1) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             table = database.table("Thread")
             await table.write(put(thread("EC2", "a")))
             store.is_contested = True

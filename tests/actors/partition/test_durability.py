@@ -6,6 +6,7 @@ import pytest
 from msgspec import structs
 
 from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.model.definitions.table import StreamSettings
 from dynactor.model.errors import ConditionalCheckFailedException, InternalServerError
@@ -39,7 +40,7 @@ async def test_no_write_is_acknowledged_or_visible_before_it_is_durable():
     async with memory_store() as real:
         store = HeldStore(real)
         async with running_database(store) as database:
-            await database.create_table(table_definition(local_sort_keys=["posts"]))
+            await database.ask(CreateTable(table_definition(local_sort_keys=["posts"])))
             table = database.table("Thread")
             await table.write(put(thread("EC2", "a", posts=1)))
             store.hold()
@@ -62,7 +63,7 @@ async def test_the_answer_of_a_failed_condition_waits_until_the_write_it_saw_is_
     async with memory_store() as real:
         store = HeldStore(real)
         async with running_database(store) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             table = database.table("Thread")
             store.hold()
             first = table.submit(put(thread("EC2", "a")))
@@ -83,7 +84,7 @@ async def test_the_answer_of_a_failed_condition_waits_until_the_write_it_saw_is_
 
 async def test_writes_of_one_batch_see_each_other():
     async with running_database() as database:
-        await database.create_table(table_definition(local_sort_keys=["posts"]))
+        await database.ask(CreateTable(table_definition(local_sort_keys=["posts"])))
         table = database.table("Thread")
         replies = [
             table.submit(put(thread("EC2", "a", posts=1))),
@@ -102,7 +103,7 @@ async def test_a_refused_commit_has_no_effect_and_the_next_one_succeeds():
     async with memory_store() as real:
         store = HeldStore(real)
         async with running_database(store) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             table = database.table("Thread")
             store.refusal = Full("no space")
             with pytest.raises(InternalServerError, match="disk is full"):
@@ -117,7 +118,7 @@ async def test_a_refused_commit_has_no_effect_and_the_next_one_succeeds():
 
 async def test_closing_a_table_waits_until_its_last_write_is_answered():
     async with stepped_database() as (store, database):
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         store.hold_syncs()
         written = table.submit(put(thread("EC2", "a")))
@@ -133,7 +134,7 @@ async def test_closing_a_table_waits_until_its_last_write_is_answered():
 
 async def test_the_tail_of_a_log_does_not_move_when_a_partition_restarts_before_a_sync():
     async with stepped_database(partitions_per_table=1) as (store, database):
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await table.write(put(thread("EC2", "a", posts=1)))
         [number] = table.partitions.map.numbers
@@ -155,7 +156,7 @@ async def test_the_tail_of_a_log_does_not_move_when_a_partition_restarts_before_
 async def test_followers_of_a_table_never_see_a_change_whose_sync_failed():
     streamed = structs.replace(table_definition(), stream=StreamSettings("", "NEW_AND_OLD_IMAGES"))
     async with stepped_database() as (store, database):
-        await database.create_table(streamed)
+        await database.ask(CreateTable(streamed))
         table = database.table("Thread")
         await table.write(put(thread("EC2", "a", posts=1)))
         [feed] = [feed for feed in await table.followers.feeds() if feed.tail]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dynactor.actors.table.messages import CreateTable, DeleteTable
 from dynactor.model.errors import InternalServerError
 from dynactor.storage import catalog, key_layout
 from dynactor.storage.store import Store
@@ -19,7 +20,7 @@ async def end(store: Store, numbers: list[int]) -> None:
 @pytest.mark.parametrize("has_written", [False, True])
 async def test_nothing_is_written_without_a_head(*, has_written: bool) -> None:
     async with memory_store() as store, running_database(store) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         if has_written:
             await table.write(put(thread("EC2", "before")))
@@ -34,12 +35,12 @@ async def test_nothing_is_written_without_a_head(*, has_written: bool) -> None:
 
 async def test_heads_exist_before_the_first_write_and_not_after_the_deletion() -> None:
     async with memory_store() as store, running_database(store) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         heads = [
             key_layout.partition_head(number)
             for number in database.table("Thread").partitions.map.numbers
         ]
         new = catalog.encode_partition_head(catalog.PartitionHead())
         assert await store.durable().load(heads) == [new] * len(heads)
-        await database.delete_table("Thread")
+        await database.ask(DeleteTable("Thread"))
         assert await store.durable().load(heads) == [None] * len(heads)

@@ -10,6 +10,7 @@ from msgspec import structs
 from dynactor.actors.database.database import Database
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.messages import CreateTable, UpdateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.index import IndexDefinition, Projection
 from dynactor.model.definitions.table import GlobalIndex, TableDefinition
@@ -50,7 +51,7 @@ def indexed() -> TableDefinition:
 
 async def with_abandoned_partition(database: Database, definition: TableDefinition) -> Table:
     """A table with items and an abandoned partition in the middle."""
-    await database.create_table(definition)
+    await database.ask(CreateTable(definition))
     table = database.table("Thread")
     for number in range(20):
         await table.write(put(thread(f"f{number}", "s")))
@@ -89,7 +90,7 @@ async def test_a_stream_of_a_table_with_an_abandoned_partition_has_all_writes():
     async with memory_store() as store:
         async with running_database(store) as database:
             table = await with_abandoned_partition(database, table_definition())
-            await database.update_table("Thread", STREAM)
+            await database.ask(UpdateTable("Thread", STREAM))
             before = await written(table, 1)
             assert before < 20
             assert await recorded(table) == before
@@ -104,7 +105,7 @@ async def test_a_stream_of_a_table_with_an_abandoned_partition_has_all_writes():
 async def test_an_index_of_a_table_with_an_abandoned_partition_can_be_deleted():
     async with running_database() as database:
         table = await with_abandoned_partition(database, indexed())
-        await database.update_table("Thread", TableEdit(index_deletes=("by_posts",)))
+        await database.ask(UpdateTable("Thread", TableEdit(index_deletes=("by_posts",))))
         while table.definition.global_indexes:
             await asyncio.sleep(0.001)
         assert database.table("Thread") is table

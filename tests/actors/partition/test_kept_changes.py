@@ -7,6 +7,7 @@ from msgspec import structs
 
 from dynactor.actors.feeds.change_feed import ChangeFeed, RecentChanges
 from dynactor.actors.indexes.index_changes import index_entry_changes
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.index import IndexDefinition, Projection
 from dynactor.model.definitions.table import GlobalIndex, TableDefinition
@@ -53,7 +54,7 @@ async def kept(table: Table) -> list[ChangeRecord]:
 
 async def test_an_index_gets_the_same_changes_from_memory_as_from_the_log():
     async with running_database() as database:
-        await database.create_table(definition())
+        await database.ask(CreateTable(definition()))
         table = database.table("Thread")
         await write_at_random(table, 500)
         moved = 0
@@ -71,7 +72,7 @@ async def test_an_index_gets_the_same_changes_from_memory_as_from_the_log():
 async def test_the_garbage_collector_does_not_track_kept_changes():
     """With many objects to scan, a full garbage collection stops the server for 0.1 s."""
     async with running_database() as database:
-        await database.create_table(definition())
+        await database.ask(CreateTable(definition()))
         table = database.table("Thread")
         await write_at_random(table, 50)
         records = await kept(table)

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import ItemCollectionSizeLimitExceededException
 from dynactor.model.keys import key as keys
@@ -37,7 +38,7 @@ POST_BYTES = 2 * items.size_bytes(post("w", 1)) + INDEX_ENTRY_OVERHEAD_BYTES
 @pytest.mark.parametrize("spreads", [False, True])
 async def test_a_collection_has_the_right_size_after_writes_and_transactions(*, spreads: bool):
     async with running_database(partitions_per_table=4) as database:
-        await database.create_table(table_definition(local_sort_keys=("posts",)))
+        await database.ask(CreateTable(table_definition(local_sort_keys=("posts",))))
         table = database.table("Thread")
         others = [(table, put(thread(f"other {at}", "a"))) for at in range(8 if spreads else 0)]
         posts = 0
@@ -58,7 +59,7 @@ def large(at: int, text_bytes: int) -> Item:
 
 async def test_a_collection_has_the_right_size_after_a_batch_of_writes():
     async with running_database(partitions_per_table=1) as database:
-        await database.create_table(table_definition(local_sort_keys=("posts",)))
+        await database.ask(CreateTable(table_definition(local_sort_keys=("posts",))))
         table = database.table("Thread")
         # Writes with the collection's size after each: a larger item, an equal one, a smaller one,
         # another item, and deletes.
@@ -91,7 +92,7 @@ async def test_a_write_beyond_the_limit_of_a_collection_is_refused(
     async with running_database(
         partitions_per_table=1, item_collection_limit_bytes=limit_bytes
     ) as database:
-        await database.create_table(table_definition(local_sort_keys=local_sort_keys))
+        await database.ask(CreateTable(table_definition(local_sort_keys=local_sort_keys)))
         table = database.table("Thread")
         await table.write(put({**large(0, 1), "views": {"N": "1"}}))
         # The collection's limit has space for this largest item with its entries, but not for a

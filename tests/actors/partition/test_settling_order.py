@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from msgspec import structs
 
+from dynactor.actors.table.messages import CreateTable
 from dynactor.model.definitions.index import IndexDefinition, Projection
 from dynactor.model.definitions.table import GlobalIndex
 from dynactor.model.errors import ConditionalCheckFailedException
@@ -33,7 +34,7 @@ async def test_a_batch_without_writes_is_not_answered_before_earlier_batches():
     async with memory_store() as real:
         store = HeldStore(real)
         async with running_database(store) as database:
-            await database.create_table(definition)
+            await database.ask(CreateTable(definition))
             table = database.table("Thread")
             await table.write(put(thread("EC2", "a", posts=1)))
             store.hold()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import InternalServerError
 from dynactor.model.values.item import Item
@@ -50,7 +51,7 @@ async def test_a_partition_forgets_the_sizes_of_lost_writes(
             store_on(engine) as store,
             running_database(store, partitions_per_table=1) as database,
         ):
-            await database.create_table(table_definition(local_sort_keys=["posts"]))
+            await database.ask(CreateTable(table_definition(local_sort_keys=["posts"])))
             table = database.table("Thread")
             await table.write(put(large("kept")))
             engine.is_full = True
@@ -79,7 +80,7 @@ async def test_a_partition_that_starts_while_the_store_is_unreadable_is_not_aban
         store = FaultyStore(inner)
         with capture_logs() as logs:
             async with running_database(store, partitions_per_table=1) as database:
-                await database.create_table(table_definition())
+                await database.ask(CreateTable(table_definition()))
                 table = database.table("Thread")
                 store.refuse_reads(Closed("the store is closed: played by a test"))
                 for _ in range(20):
@@ -100,11 +101,11 @@ async def test_a_table_whose_catalog_entry_may_be_lost_is_reported_as_unknown() 
         store = FaultyStore(inner)
         async with running_database(store) as database:
             store.hold_syncs()
-            creating = asyncio.ensure_future(database.create_table(table_definition()))
+            creating = asyncio.ensure_future(database.ask(CreateTable(table_definition())))
             while not store.held_count:
                 await asyncio.sleep(0)
             store.fail_syncs()
             with pytest.raises(InternalServerError, match="Whether this was changed is unknown: "):
                 await creating
             with pytest.raises(InternalServerError, match="Nothing was changed: "):
-                await database.create_table(table_definition("Other"))
+                await database.ask(CreateTable(table_definition("Other")))

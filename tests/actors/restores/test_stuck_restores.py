@@ -9,7 +9,9 @@ from collections.abc import Callable, Sequence
 import pytest
 from structlog.testing import capture_logs
 
+from dynactor.actors.backups.table_backups import DeleteTableBackup
 from dynactor.actors.database.database import Database
+from dynactor.actors.table.messages import DeleteTable
 from dynactor.model.errors import ResourceInUseException
 from dynactor.model.tables.table_backup import TableBackup
 from dynactor.storage import key_layout
@@ -62,7 +64,7 @@ async def test_a_table_can_be_deleted_when_the_end_of_its_item_copy_cannot_be_st
             store.is_full_for = is_catalog
             with capture_logs() as logs:
                 await until(lambda: any(each["event"] == "catalog_change_delayed" for each in logs))
-            await database.delete_table("Restored")
+            await database.ask(DeleteTable("Restored"))
             assert database.table_names() == ["Thread"]
 
 
@@ -131,7 +133,7 @@ async def test_a_table_can_be_deleted_when_only_one_of_its_indexes_makes_progres
             catching_up = store.gate_before(loads_of(first_log))
             backfill.open()
             await until(lambda: catching_up.is_reached)
-            deletion = asyncio.create_task(database.delete_table("Restored"))
+            deletion = asyncio.create_task(database.ask(DeleteTable("Restored")))
             await turns()
             catching_up.open()
             await deletion
@@ -165,7 +167,7 @@ async def test_a_table_cannot_be_deleted_while_its_restore_makes_progress() -> N
             store.allow()
             await until(lambda: table.definition.restore_phase == "INDEXES")
             with pytest.raises(ResourceInUseException):
-                await database.delete_table("Restored")
+                await database.ask(DeleteTable("Restored"))
             await wait_restored(database)
 
 
@@ -176,7 +178,7 @@ async def backed_up(database: Database) -> TableBackup:
 
 async def deleted(database: Database, backup: TableBackup, store: Store) -> None:
     table_id = database.table_in_any_state("Restored").definition.table_id
-    await database.delete_table("Restored")
+    await database.ask(DeleteTable("Restored"))
     assert database.table_names() == ["Thread"]
     assert await rows_of(store, table_id) == {}
-    await database.delete_table_backup(backup.backup_id, ARN)
+    await database.ask(DeleteTableBackup(backup.backup_id, ARN))

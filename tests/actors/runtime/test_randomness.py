@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from dynactor.actors.runtime.randomness import jittered, open_randomness
+from dynactor.actors.table.messages import CreateTable
 from tests.support.databases.backed_up import back_up
 from tests.support.databases.databases import SetClock, running_database, table_definition
 
@@ -14,7 +15,7 @@ from tests.support.databases.databases import SetClock, running_database, table_
 async def ids(seed: int | None) -> tuple[str, str, bytes]:
     """The ids of a new table, of its backup and of a transaction."""
     async with running_database(clock=SetClock(), seed=seed) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         backup = await back_up(database)
         transaction_id = database.transactions._next_id()
         return database.table("Thread").definition.uuid, str(backup.backup_id), transaction_id

@@ -8,8 +8,10 @@ from contextlib import asynccontextmanager
 
 from msgspec import structs
 
+from dynactor.actors.phases.streams import StreamRegistry
 from dynactor.actors.runtime.clock import MAX_SPEED, Clock
 from dynactor.actors.runtime.reminder import remind
+from dynactor.actors.table.messages import CreateTable
 from dynactor.model.definitions.table import StreamSettings
 from dynactor.storage.store import Full
 from tests.support.databases.databases import (
@@ -90,7 +92,7 @@ async def test_failed_maintenance_of_streams_is_soon_repeated():
     async with memory_store() as inner:
         store = HeldStore(inner)
         async with running_database(store, clock, keep_streams_seconds=86_400) as database:
-            await database.create_table(structs.replace(table_definition(), stream=stream))
+            await database.ask(CreateTable(structs.replace(table_definition(), stream=stream)))
             await database.table("Thread").write(put(thread("EC2", "a")))
             assert await database.actor.keep_streams() == 86_400
             # A shard must be rolled now, but the store refuses the commit.
@@ -99,5 +101,5 @@ async def test_failed_maintenance_of_streams_is_soon_repeated():
             assert await database.actor.keep_streams() == 1
             store.refusal = None
             assert await database.actor.keep_streams() == 86_400
-            (kept,) = database.streams.all()
+            (kept,) = database.part(StreamRegistry).all()
             assert len(kept.shards) == 5

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from dynactor.actors.database.virtual_clock import MoveClock
 from dynactor.actors.runtime.clock import VirtualClock
+from dynactor.actors.table.messages import CreateTable
 from dynactor.model.limits import CLIENT_TOKEN_SECONDS
 from dynactor.storage import key_layout
 from dynactor.storage.store import Group, Retry, Store
@@ -48,7 +49,7 @@ async def test_a_write_to_a_stalled_store_waits_and_is_executed():
     async with memory_store() as inner:
         store = StallingStore(inner)
         async with running_database(store, VirtualClock(START), partitions_per_table=1) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             table = database.table("Thread")
             await table.write(put(thread("EC2", "a")))
             children = await halve(database, table, 1)

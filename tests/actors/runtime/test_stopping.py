@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import anyio
 
+from dynactor.actors.table.messages import CreateTable, DeleteTable
 from dynactor.model.limits import KIB, MIB
 from tests.support.databases.databases import (
     HeldStore,
@@ -29,12 +30,12 @@ async def test_stopping_does_not_wait_for_the_reclaim_of_disk_space() -> None:
         async with memory_store() as real:
             store = SlowStore(real)
             async with running_database(store) as database:
-                await database.create_table(table_definition())
+                await database.ask(CreateTable(table_definition()))
                 table = database.table("Thread")
                 text = "x" * 390 * KIB
                 for at in range(17 * MIB // len(text)):
                     item = thread("EC2", str(at))
                     item["text"] = {"S": text}
                     await table.write(put(item))
-                await database.delete_table("Thread")
+                await database.ask(DeleteTable("Thread"))
             assert store.reclaimed

@@ -8,7 +8,10 @@ from collections.abc import Callable, Sequence
 from msgspec import structs
 
 from dynactor.actors.database.database import Database
+from dynactor.actors.phases.splits import Splitter
+from dynactor.actors.splitting.messages import SplitPartition
 from dynactor.actors.splitting.split_watch import SplitSettings
+from dynactor.actors.table.messages import CreateTable, UpdateTable
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.index import IndexDefinition, Projection
@@ -102,7 +105,7 @@ async def split_until_settled(database: Database, index_id: int = 0) -> None:
 
 async def test_a_partition_is_split_until_no_part_is_too_large():
     async with running_database(partitions_per_table=1, splits=ASKED) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await fill(table, str, 150)
         await split_until_settled(database)
@@ -113,12 +116,12 @@ async def test_a_partition_is_split_until_no_part_is_too_large():
         assert not any(map(divides_collection, starts(table)))
         heads = await table.heads()
         assert sum(head.item_counts[0] for head in heads) == 150
-        assert database.partition_splits == {"size": len(starts(table)) - 1}
+        assert database.part(Splitter).splits == {"size": len(starts(table)) - 1}
 
 
 async def test_a_partition_is_split_by_size_during_writes():
     async with running_database(partitions_per_table=1, splits=SMALL) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         total_bytes = await fill(table, str, 150)
         await until(lambda: is_settled(database, total_bytes))
@@ -126,7 +129,7 @@ async def test_a_partition_is_split_by_size_during_writes():
         assert 4 <= len(starts(table)) <= 16
         heads = await table.heads()
         assert sum(head.item_counts[0] for head in heads) == 150
-        assert database.partition_splits == {"size": len(starts(table)) - 1}
+        assert database.part(Splitter).splits == {"size": len(starts(table)) - 1}
 
 
 async def test_a_large_table_does_not_delay_the_splits_of_other_tables():
@@ -135,7 +138,7 @@ async def test_a_large_table_does_not_delay_the_splits_of_other_tables():
         # The watch checks the table Large first, whose partitions are still too large after one
         # split.
         for name, items in (("Large", 200), ("Small", 30)):
-            await database.create_table(structs.replace(table_definition(), name=name))
+            await database.ask(CreateTable(structs.replace(table_definition(), name=name)))
             tables.append(database.table(name))
             await fill(tables[-1], str, items)
         await database.split_watch.check()
@@ -144,7 +147,7 @@ async def test_a_large_table_does_not_delay_the_splits_of_other_tables():
 
 async def test_a_collection_that_is_too_large_is_split_by_sort_key():
     async with running_database(partitions_per_table=1, splits=ASKED) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await fill(table, lambda _: "one", 100)
         await split_until_settled(database)
@@ -154,7 +157,7 @@ async def test_a_collection_that_is_too_large_is_split_by_sort_key():
 
 async def test_a_large_collection_of_a_table_with_local_indexes_is_not_split():
     async with running_database(partitions_per_table=1, splits=ASKED) as database:
-        await database.create_table(table_definition(local_sort_keys=["posts"]))
+        await database.ask(CreateTable(table_definition(local_sort_keys=["posts"])))
         table = database.table("Thread")
         await fill(table, lambda at: "one" if at % 2 else f"f{at}", 100)
         await split_until_settled(database)
@@ -169,7 +172,7 @@ async def test_the_partitions_of_an_index_are_split_by_size():
     definition = structs.replace(table_definition(), global_indexes=(GlobalIndex(BY_TITLE),))
     large = structs.replace(ASKED, size_limit_bytes=40_000)
     async with running_database(partitions_per_table=1, splits=large) as database:
-        await database.create_table(definition)
+        await database.ask(CreateTable(definition))
         table = database.table("Thread")
         await fill(table, str, 150)
         actors = table.followers.indexes.get(1)
@@ -237,7 +240,7 @@ async def test_a_busy_collection_is_split_by_sort_key_and_then_accepts_more_writ
     async with running_database(
         clock=clock, partitions_per_table=1, splits=HEAT, throttling="enforce"
     ) as database:
-        await database.create_table(on_demand())
+        await database.ask(CreateTable(on_demand()))
         table, accepted = await heated(
             database, clock, lambda at: thread("hot", f"{at * 7919 % 1000:03}")
         )
@@ -252,7 +255,7 @@ async def test_a_busy_collection_of_a_table_with_local_indexes_stays_throttled()
     async with running_database(
         clock=clock, partitions_per_table=1, splits=HEAT, throttling="enforce"
     ) as database:
-        await database.create_table(table_definition(local_sort_keys=["posts"]))
+        await database.ask(CreateTable(table_definition(local_sort_keys=["posts"])))
         table, accepted = await heated(
             database, clock, lambda at: thread("hot", f"{at * 7919 % 1000:03}"), 12
         )
@@ -265,7 +268,7 @@ async def test_a_busy_item_stays_throttled():
     async with running_database(
         clock=clock, partitions_per_table=1, splits=HEAT, throttling="enforce"
     ) as database:
-        await database.create_table(on_demand())
+        await database.ask(CreateTable(on_demand()))
         table, accepted = await heated(database, clock, lambda _: thread("hot", "one"), 12)
         assert set(accepted) == {1_000}
         assert starts(table) == [b""]
@@ -276,7 +279,7 @@ async def test_a_busy_collection_with_rising_sort_keys_stays_throttled():
     async with running_database(
         clock=clock, partitions_per_table=1, splits=HEAT, throttling="enforce"
     ) as database:
-        await database.create_table(on_demand())
+        await database.ask(CreateTable(on_demand()))
         table, accepted = await heated(database, clock, lambda at: thread("hot", f"{at:08}"), 12)
         assert set(accepted) == {1_000}
         assert starts(table) == [b""]
@@ -288,7 +291,7 @@ async def test_tables_are_split_by_load_if_limits_are_observed_but_not_if_they_a
         async with running_database(
             clock=clock, partitions_per_table=1, splits=HEAT, throttling=setting
         ) as database:
-            await database.create_table(on_demand())
+            await database.ask(CreateTable(on_demand()))
             table, accepted = await heated(database, clock, lambda at: thread(f"{at}", "a"), 9)
             assert set(accepted) == {1_200}
             assert len(starts(table)) == partitions
@@ -300,7 +303,7 @@ async def test_a_partition_is_split_by_the_load_of_reads():
     async with running_database(
         clock=clock, partitions_per_table=1, splits=HEAT, throttling="enforce"
     ) as database:
-        await database.create_table(on_demand())
+        await database.ask(CreateTable(on_demand()))
         table = database.table("Thread")
         for _ in range(9):
             for at in range(3_000):
@@ -316,13 +319,15 @@ async def test_a_partition_is_split_by_the_load_of_pages_that_start_in_it():
     async with running_database(
         clock=clock, partitions_per_table=1, splits=HEAT, throttling="observe"
     ) as database:
-        await database.create_table(on_demand())
+        await database.ask(CreateTable(on_demand()))
         table = database.table("Thread")
         schema = table.definition.key_schema
         positions = [keys_of.encode(schema, thread("f", f"{at:02}")) for at in range(64)]
         for at in range(64):
             await table.write(put(thread("f", f"{at:02}")))
-        await database.split_partition("Thread", table.record.partitions[0].number, positions[16])
+        await database.ask(
+            SplitPartition("Thread", table.record.partitions[0].number, positions[16])
+        )
         whole = key_range.beginning_with(keys_of.encode_partition(schema, thread("f", "")))
         for _ in range(9):
             for at in range(4_000):
@@ -340,7 +345,7 @@ async def test_a_short_burst_splits_nothing():
     async with running_database(
         clock=clock, partitions_per_table=1, splits=HEAT, throttling="enforce"
     ) as database:
-        await database.create_table(on_demand())
+        await database.ask(CreateTable(on_demand()))
         table = database.table("Thread")
         load = Load(database, table, clock)
         for at in range(12):
@@ -354,7 +359,7 @@ async def test_a_busy_partition_of_an_index_is_split_only_between_keys():
         async with running_database(
             clock=clock, partitions_per_table=1, splits=HEAT, throttling="observe"
         ) as database:
-            await database.create_table(on_demand(global_indexes=(GlobalIndex(BY_TITLE),)))
+            await database.ask(CreateTable(on_demand(global_indexes=(GlobalIndex(BY_TITLE),))))
 
             def titled(at: int, titles: int = titles) -> Item:
                 return {**thread(f"{at}", "a"), "title": {"S": f"t{at % titles}"}}
@@ -370,13 +375,13 @@ def quarters(count: int) -> Sequence[bytes]:
 
 async def test_raising_the_warm_throughput_adds_partitions():
     async with running_database() as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         assert starts(table) == quarters(4)
         edit = TableEdit(
             warm_throughput={"ReadUnitsPerSecond": 12_000, "WriteUnitsPerSecond": 16_000}
         )
-        await database.update_table("Thread", edit)
+        await database.ask(UpdateTable("Thread", edit))
         assert (await database.describe("Thread")).growing == (0,)
         await until(lambda: len(starts(table)) == 16)
         assert (await database.describe("Thread")).growing == ()
@@ -386,7 +391,7 @@ async def test_raising_the_warm_throughput_adds_partitions():
 async def test_a_table_created_with_warm_throughput_has_enough_partitions_at_once():
     async with running_database() as database:
         warm = {"ReadUnitsPerSecond": 24_000, "WriteUnitsPerSecond": 4_000}
-        await database.create_table(on_demand(warm_throughput=warm))
+        await database.ask(CreateTable(on_demand(warm_throughput=warm)))
         assert len(starts(database.table("Thread"))) == 8
 
 
@@ -397,10 +402,10 @@ async def test_more_provisioned_units_add_partitions_to_a_table_and_its_indexes(
         global_indexes=(GlobalIndex(BY_TITLE, throughput=Throughput(10, 10)),),
     )
     async with running_database() as database:
-        await database.create_table(provisioned)
+        await database.ask(CreateTable(provisioned))
         table = database.table("Thread")
         assert (len(starts(table)), len(starts(table, 1))) == (1, 1)
-        await database.update_table("Thread", TableEdit(throughput=Throughput(3_000, 3_000)))
+        await database.ask(UpdateTable("Thread", TableEdit(throughput=Throughput(3_000, 3_000))))
         await until(lambda: len(starts(table)) == 4)
         assert len(starts(table, 1)) == 1
         limits = table.throttle.limits()
@@ -416,7 +421,7 @@ async def test_an_on_demand_table_grows_with_its_peaks():
     """A table may use 10,000 units a second 30 minutes after a minute at 5,000 units a second."""
     clock = SetClock()
     async with running_database(clock=clock, splits=OFTEN, throttling="observe") as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await table.write(put(thread("f", "a")))
         limits = table.throttle.limits()
@@ -427,7 +432,7 @@ async def test_an_on_demand_table_grows_with_its_peaks():
         clock.step(31 * 60)
         await table.write(put(thread("f", "b")))
         await until(lambda: len(starts(table)) == 10)
-        assert database.partition_splits == {"throughput": 6}
+        assert database.part(Splitter).splits == {"throughput": 6}
 
 
 async def test_a_split_position_is_within_the_partition_whose_load_was_measured():
@@ -435,7 +440,7 @@ async def test_a_split_position_is_within_the_partition_whose_load_was_measured(
     async with running_database(
         clock=clock, partitions_per_table=1, splits=HEAT, throttling="observe"
     ) as database:
-        await database.create_table(on_demand())
+        await database.ask(CreateTable(on_demand()))
         table, _ = await heated(database, clock, lambda at: thread(f"{at}", "a"), 9)
         ranges = PartitionMap(table.record.partitions)
         for number in ranges.numbers:
@@ -450,7 +455,7 @@ async def test_keys_written_in_turn_are_divided_evenly_by_a_split():
         async with running_database(
             clock=clock, partitions_per_table=1, splits=HEAT, throttling="observe"
         ) as database:
-            await database.create_table(on_demand())
+            await database.ask(CreateTable(on_demand()))
             table, _ = await heated(
                 database, clock, lambda at, keys=keys: thread(f"f{at % keys}", "a"), 9
             )
@@ -462,11 +467,11 @@ async def test_a_busy_item_at_the_start_of_a_partition_is_split_from_the_others(
     async with running_database(
         clock=clock, partitions_per_table=1, splits=HEAT, throttling="observe"
     ) as database:
-        await database.create_table(on_demand())
+        await database.ask(CreateTable(on_demand()))
         table = database.table("Thread")
         busy = thread("hot", "500")
         position = keys_of.encode(table.definition.key_schema, busy)
-        await database.split_partition("Thread", table.record.partitions[0].number, position)
+        await database.ask(SplitPartition("Thread", table.record.partitions[0].number, position))
         # Most requests are for one item, the others for random items.
         await heated(
             database,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.model.definitions.index import Projection
 from dynactor.model.key_conditions import key_range
@@ -81,7 +82,7 @@ async def test_a_page_fetches_few_more_items_than_it_returns() -> None:
             definition = table_definition(local_sort_keys=["posts"])
             index = structs.replace(definition.local_indexes[0], projection=Projection("KEYS_ONLY"))
             definition = structs.replace(definition, local_indexes=(index,))
-            await database.create_table(definition)
+            await database.ask(CreateTable(definition))
             table = database.table("Thread")
             for at in range(50):
                 item = thread("EC2", f"{at:02}", posts=at)

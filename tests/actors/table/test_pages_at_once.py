@@ -9,6 +9,7 @@ import pytest
 from msgspec import structs
 
 from dynactor.actors.database.database import Database
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.pages import ReadRange, begin_page, read_page
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import Throughput
@@ -32,7 +33,7 @@ SIZES = (0, 1, 2, 127, 128, 129, 300)
 
 
 async def filled(database: Database, *sizes: int) -> Table:
-    await database.create_table(table_definition(local_sort_keys=["posts"]))
+    await database.ask(CreateTable(table_definition(local_sort_keys=["posts"])))
     table = database.table("Thread")
     items = [
         thread(f"{size}", f"{number:03}", posts=number) for size in sizes for number in range(size)
@@ -114,7 +115,7 @@ async def test_a_page_without_units_is_refused_before_it_is_read():
         definition = structs.replace(
             table_definition(), billing_mode="PROVISIONED", throughput=Throughput(1, 1000)
         )
-        await database.create_table(definition)
+        await database.ask(CreateTable(definition))
         table = database.table("Thread")
         await table.write(put(thread("1", "1")))
         with pytest.raises(ProvisionedThroughputExceededException):

@@ -3,6 +3,7 @@
 import pytest
 from msgspec import structs
 
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.model.key_conditions import key_range
@@ -38,7 +39,7 @@ def with_boundary_inside(table: Table, forum: str, subject: str) -> Table:
 @pytest.mark.parametrize("limit", [None, 1, 3, 7])
 async def test_a_query_of_a_collection_in_two_partitions_is_in_order(reverse, limit):
     async with running_database() as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         for at in range(20):
             await table.write(put(thread("EC2", f"{at:02}")))
@@ -57,7 +58,7 @@ async def test_a_query_of_a_collection_in_two_partitions_is_in_order(reverse, li
 @pytest.mark.parametrize("total_segments", [1, 2, 3, 8])
 async def test_segments_of_a_scan_return_every_item_once_with_any_partitions(limit, total_segments):
     async with running_database() as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         for at in range(40):
             await table.write(put(thread(f"forum {at % 9}", f"{at:02}")))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dynactor.actors.database.database import Database
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.table import Table
 from dynactor.actors.transactions.client_tokens import ClientTokens
 from dynactor.api.execution.transaction_requests import CheckedActions, execute
@@ -89,7 +90,7 @@ def _by_partition(table: Table) -> list[list[str]]:
 async def test_a_token_is_valid_for_ten_minutes_of_domain_time(*, in_one: bool) -> None:
     clock = SetClock()
     async with running_database(clock=clock) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         forums = forums_of_two_partitions(table)[: 1 if in_one else 2]
         await add(database, *forums)
@@ -112,7 +113,7 @@ async def test_a_token_is_valid_after_a_restart(tmp_path: Path, *, in_one: bool)
         store = await open_rocks(tmp_path / "data")
         async with running_database(store, SetClock(clock.now_epoch_seconds())) as database:
             if "Thread" not in database.table_names():
-                await database.create_table(table_definition())
+                await database.ask(CreateTable(table_definition()))
             table = database.table("Thread")
             forums = forums_of_two_partitions(table)[: 1 if in_one else 2]
             await add(database, *forums)
@@ -126,7 +127,7 @@ async def test_a_token_is_in_progress_until_its_transaction_is_durable(*, in_one
     async with memory_store() as real:
         store = HeldStore(real)
         async with running_database(store) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             table = database.table("Thread")
             forums = forums_of_two_partitions(table)[: 1 if in_one else 2]
             # The first write of a partition makes an additional commit, so write before the test.
@@ -154,7 +155,7 @@ async def test_a_token_is_in_progress_while_a_round_commits_its_canceled_request
     async with memory_store() as real:
         store = HeldStore(real)
         async with running_database(store) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             table = database.table("Thread")
             forums = forums_of_two_partitions(table)
             leads = [f"{forum} too" for forum in forums_of_two_partitions(table)]
@@ -204,7 +205,7 @@ async def test_a_token_is_in_progress_while_the_store_is_read_for_it() -> None:
 @pytest.mark.embedded_store("PostgreSQL accepts a commit when it is durable")
 async def test_a_token_of_a_transaction_that_never_became_durable_counts_as_new() -> None:
     async with stepped_database() as (store, database):
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         store.hold_syncs()
         adding = asyncio.create_task(add(database, "EC2"))
         await soon(lambda: store.held_count > 0)
@@ -233,7 +234,7 @@ async def test_a_token_of_a_node_with_a_faster_clock_is_known_to_the_next_node()
 async def test_expired_tokens_are_deleted() -> None:
     clock = SetClock()
     async with memory_store() as store, running_database(store, clock) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         tokens = database.transactions.tokens
         for number in range(5):
             await add(database, "EC2", token=f"token {number}")
@@ -256,7 +257,7 @@ async def test_expired_tokens_are_deleted() -> None:
 async def test_expired_tokens_are_deleted_periodically() -> None:
     clock = SetClock()
     async with memory_store() as store, running_database(store, clock) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         await add(database, "EC2")
         assert len(await stored(store)) == 1
         for _ in range(4):

@@ -11,6 +11,7 @@ from dynactor.actors.derived.expiry.sweeper import SweepEnvironment, Sweeper, Sw
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.feeds.change_feed import ChangeFeed, RecentChanges
 from dynactor.actors.partition.messages import Expired
+from dynactor.actors.table.messages import CreateTable
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.throttling.steady_rate import SteadyRate
 from dynactor.storage.store import Group
@@ -40,7 +41,7 @@ SETTINGS = TimeToLiveSettings(delay_seconds=0.0, change_interval_seconds=0.0)
 async def test_a_locked_expired_item_is_deleted_after_the_transaction():
     clock = SetClock(NOW)
     async with running_database(clock=clock, time_to_live=SETTINGS) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await switch(database, "Thread", "at", enabled=True)
         await until_status(table, "ENABLED")

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dynactor.actors.database.database import Database
 from dynactor.actors.partition.item_locks import Join, Prepare, Resolve, TransactionPart
 from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.messages import CreateTable
 from tests.support.databases.databases import put, table_definition, thread
 from tests.support.databases.stored_items import items
 from tests.support.databases.transacting import actions
@@ -45,7 +46,7 @@ class Coordinator:
 @asynccontextmanager
 async def coordinating() -> AsyncIterator[tuple[SteppedStore, Database, Coordinator]]:
     async with stepped_database(partitions_per_table=1) as (store, database):
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         # The first write of a partition makes an additional commit, so write before the test.
         await database.table("Thread").write(put(thread("EC2", "first")))
         coordinator = Coordinator(store, database)

@@ -6,6 +6,7 @@ import asyncio
 
 from dynactor.actors.derived.expiry.expiry_times import ExpiryTimes
 from dynactor.actors.partition.item_locks import Join, Prepare, Resolve, TransactionPart
+from dynactor.actors.table.messages import CreateTable
 from dynactor.model.writes.write import Put
 from dynactor.storage import key_layout
 from tests.support.databases.databases import put, running_database, table_definition, thread
@@ -21,7 +22,7 @@ async def test_item_counts_continue_from_the_stored_state() -> None:
     async with memory_store() as inner:
         store = LosingStore(inner)
         async with running_database(store, partitions_per_table=1) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             table = database.table("Thread")
             await table.write(put(thread("EC2", "kept")))
             store.remember()
@@ -37,7 +38,7 @@ async def test_expiry_times_of_a_lost_page_are_listed_again() -> None:
     async with memory_store() as inner:
         store = LosingStore(inner)
         async with running_database(store) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             definition = database.table("Thread").definition
             writes = [put(thread("EC2", f"{number}", at=number)) for number in range(300)]
             await asyncio.gather(*map(database.table("Thread").submit, writes))
@@ -68,7 +69,7 @@ async def test_a_transaction_prepared_on_a_lost_item_is_not_joined() -> None:
     async with memory_store() as inner:
         store = LosingStore(inner)
         async with running_database(store, partitions_per_table=1) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             table = database.table("Thread")
             await table.write(put(thread("EC2", "a")))
             store.remember()

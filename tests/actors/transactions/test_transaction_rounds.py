@@ -11,6 +11,7 @@ from msgspec import structs
 
 from dynactor.actors.database.database import Database
 from dynactor.actors.runtime.mailbox import Mailbox, Message
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import InternalServerError
 from dynactor.storage.store import Conflict, Group
@@ -57,7 +58,7 @@ class Poison(Message[None], frozen=True):
 
 async def two_tables(database: Database) -> tuple[Table, Table]:
     for name in ("Thread", "Reply"):
-        await database.create_table(structs.replace(table_definition(name)))
+        await database.ask(CreateTable(structs.replace(table_definition(name))))
     return database.table("Thread"), database.table("Reply")
 
 

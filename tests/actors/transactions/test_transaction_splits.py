@@ -11,6 +11,8 @@ import pytest
 from msgspec import json
 
 from dynactor.actors.database.database import Database
+from dynactor.actors.splitting.messages import SplitPartition
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.actors.transactions.coordinator import table_action, table_key
@@ -82,14 +84,14 @@ async def split_somewhere(database: Database, draw: random.Random) -> None:
     ranges = table.record.partitions
     owner = max((part for part in ranges if part.start <= position), key=lambda part: part.start)
     if owner.start != position:
-        await database.split_partition("Thread", owner.number, position)
+        await database.ask(SplitPartition("Thread", owner.number, position))
 
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_transactions_continue_through_splits(seed: int):
     draw = random.Random(seed)
     async with running_database(None, partitions_per_table=1) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         pairs = Pairs(database)
         async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
             for task in range(8):
@@ -115,7 +117,7 @@ async def one_partition(store: Store | None = None) -> AsyncIterator[tuple[Datab
     """Two tables; the first has one partition and an item with a counter."""
     async with running_database(store, partitions_per_table=1) as database:
         for name in ("Thread", "Reply"):
-            await database.create_table(table_definition(name))
+            await database.ask(CreateTable(table_definition(name)))
         table, other = database.table("Thread"), database.table("Reply")
         await table.write(put(thread("EC2", "a", posts=10)))
         yield database, table, other

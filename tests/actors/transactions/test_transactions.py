@@ -15,6 +15,7 @@ from msgspec import structs
 from dynactor.actors.database.database import Database
 from dynactor.actors.partition.item_locks import Join, Prepare, Release, Transact, TransactionPart
 from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.messages import CreateTable, DeleteTable
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import StreamSettings, TimeToLive
 from dynactor.model.errors import (
@@ -62,7 +63,7 @@ async def two_tables(database: Database, **members: Any) -> tuple[Table, Table]:
     tables = []
     for name in ("Thread", "Reply"):
         definition = structs.replace(table_definition(name, **members))
-        await database.create_table(definition)
+        await database.ask(CreateTable(definition))
         tables.append(database.table(name))
     return tables[0], tables[1]
 
@@ -479,7 +480,7 @@ async def test_a_table_that_is_deleted_meanwhile_cancels_the_transaction() -> No
 
         async def delete(step: int) -> None:
             if step == 0:
-                await database.delete_table("Reply")
+                await database.ask(DeleteTable("Reply"))
 
         stepped(database, delete)
         with pytest.raises((ResourceNotFoundException, InternalServerError)):
@@ -716,7 +717,7 @@ async def test_transactions_are_visible_after_a_restart(tmp_path: Path) -> None:
 
 async def test_some_of_many_concurrent_transactions_on_hot_items_succeed() -> None:
     async with running_database(partitions_per_table=7) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         draw = Random(1)
         hot = [thread(f"forum {number}", "a") for number in range(20)]

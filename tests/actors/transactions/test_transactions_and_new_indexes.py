@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dynactor.actors.partition.item_locks import Join, Prepare, Resolve, TransactionPart
+from dynactor.actors.table.messages import CreateTable, UpdateTable
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.model.key_conditions import key_range
@@ -36,12 +37,12 @@ async def test_an_item_locked_while_an_index_was_added_is_in_the_index() -> None
         memory_store() as store,
         running_database(store, index_allocation_seconds=0.0) as database,
     ):
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         [action] = [action for _, action in actions((table, put(item)))]
         await table.send(action.position, Prepare(TransactionPart(b"held", 1, (action,))))
 
-        await database.update_table("Thread", BY_POSTS)
+        await database.ask(UpdateTable("Thread", BY_POSTS))
         await until(lambda: table.definition.global_indexes[0].status == "ACTIVE")
 
         number = table.number_at(action.position)

@@ -10,6 +10,7 @@ import pytest
 from msgspec import structs
 
 from dynactor.actors.database.database import Database
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import StreamSettings
 from dynactor.model.errors import InternalServerError
@@ -35,7 +36,9 @@ async def two_tables() -> AsyncIterator[tuple[DoubtfulStore, Database, list[Tabl
         async with running_database(store, partitions_per_table=1) as database:
             tables = []
             for name in ("Thread", "Reply"):
-                await database.create_table(structs.replace(table_definition(name), stream=STREAM))
+                await database.ask(
+                    CreateTable(structs.replace(table_definition(name), stream=STREAM))
+                )
                 tables.append(database.table(name))
             yield store, database, tables
 

@@ -13,6 +13,8 @@ import pytest
 import zstandard
 from msgspec import json
 
+from dynactor.actors.phases.streams import StreamRegistry
+from dynactor.actors.transfers.bulk_operations import BulkOperations
 from dynactor.storage import catalog, transfers
 from dynactor.storage.store import Group, StoreError
 from tests.support.databases.databases import HeldStore, SetClock
@@ -248,10 +250,10 @@ async def test_indexes_and_streams_follow_and_their_bytes_are_counted(tmp_path: 
         with anyio.fail_after(60):
             while (await call("Query", **query))["Count"] != 1:
                 await asyncio.sleep(0)
-        (stream,) = call.client.database.streams.all()
+        (stream,) = call.client.database.part(StreamRegistry).all()
         records = 0
         for shard in stream.shards:
-            read = call.client.database.streams.read
+            read = call.client.database.part(StreamRegistry).read
             records += len(await read(shard, 0, max_records=9, max_bytes=9_999))
         assert records == 2
 
@@ -435,14 +437,14 @@ async def test_operations_are_listed_page_by_page_and_forgotten_after_90_days(
                 refusal = await call.refused(operation, BulkOperationArn=arn)
                 assert refusal[0] == error
         clock.step(90 * 24 * 60 * 60 - 60)
-        actor = call.client.database.actor
-        await trim(call.client.database)
-        assert await transfers.load_bulk_operations(actor._store.latest)
+        database = call.client.database
+        await trim(database)
+        assert await transfers.load_bulk_operations(database._store.latest)
         clock.step(60)
         assert (await call("ListBulkOperations"))["BulkOperationsSummaryList"] == []
-        await trim(call.client.database)
-        assert await transfers.load_bulk_operations(actor._store.latest) == []
-        assert not list(actor._bulk_operations._operations)
+        await trim(database)
+        assert await transfers.load_bulk_operations(database._store.latest) == []
+        assert not list(database.part(BulkOperations)._operations)
 
 
 class RefusingStore(HeldStore):

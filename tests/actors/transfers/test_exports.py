@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec import json
 
+from dynactor.actors.transfers.table_exports import TableExports
 from dynactor.storage import transfers
 from dynactor.storage.store import Group, Store
 from tests.support.databases.backed_up import CURSORS
@@ -285,14 +286,14 @@ async def test_exports_are_listed_page_by_page_and_forgotten_after_90_days(tmp_p
         described = await call("DescribeExport", ExportArn=arns[0])
         assert unknown_members("DescribeExport", described) == []
         clock.step(90 * 24 * 60 * 60 - 60)
-        actor = call.client.database.actor
-        await trim(call.client.database)
-        assert await transfers.load_exports(actor._store.latest)
+        database = call.client.database
+        await trim(database)
+        assert await transfers.load_exports(database._store.latest)
         clock.step(60)
         assert (await call("ListExports"))["ExportSummaries"] == []
-        await trim(call.client.database)
-        assert await transfers.load_exports(actor._store.latest) == []
-        assert not list(actor._exports._exports)
+        await trim(database)
+        assert await transfers.load_exports(database._store.latest) == []
+        assert not list(database.part(TableExports)._exports)
 
 
 async def test_an_export_is_no_backup_for_clients(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 import zstandard
 from msgspec import json
 
+from dynactor.actors.transfers.table_imports import TableImports
 from dynactor.storage import transfers
 from tests.support.databases.databases import SetClock
 from tests.support.databases.recovered import trim
@@ -489,14 +490,14 @@ async def test_imports_are_listed_page_by_page_and_forgotten_after_90_days(tmp_p
         )
         assert refusal == ("ValidationException", "Invalid ImportArn")
         clock.step(90 * 24 * 60 * 60 - 60)
-        actor = call.client.database.actor
-        await trim(call.client.database)
-        assert await transfers.load_imports(actor._store.latest)
+        database = call.client.database
+        await trim(database)
+        assert await transfers.load_imports(database._store.latest)
         clock.step(60)
         assert (await call("ListImports"))["ImportSummaryList"] == []
-        await trim(call.client.database)
-        assert await transfers.load_imports(actor._store.latest) == []
-        assert not list(actor._imports._imports)
+        await trim(database)
+        assert await transfers.load_imports(database._store.latest) == []
+        assert not list(database.part(TableImports)._imports)
 
 
 async def test_an_import_begins_again_after_a_restart(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 from msgspec import json
 
+from dynactor.actors.backups.table_backups import TableBackups
 from tests.support.databases.databases import SetClock, TickingClock
 from tests.support.databases.splitting import halve
 from tests.support.databases.transferred import (
@@ -282,7 +283,7 @@ async def test_the_next_period_begins_where_an_export_without_an_end_ends(tmp_pa
             IncrementalExportSpecification={"ExportFromTime": begin},
         )
         period = begun["ExportDescription"]["IncrementalExportSpecification"]
-        (backup,) = call.client.database.actor._table_backups._backups.values()
+        (backup,) = call.client.database.part(TableBackups)._backups.values()
         assert backup.changes_until_us == round(period["ExportToTime"] * 1_000_000)
 
 

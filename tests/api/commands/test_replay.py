@@ -17,6 +17,7 @@ from msgspec import json
 
 from dynactor.actors.database.database import Database
 from dynactor.actors.phases.destination_phases import DisableDestination, EnableDestination
+from dynactor.actors.phases.replays import Replays
 from dynactor.actors.table.table import Table
 from dynactor.api.admin.replay_routes import parse_start
 from dynactor.api.admin_port.listener import Administered, serving_admin
@@ -222,11 +223,11 @@ async def test_the_command_reports_the_published_changes():
 
 async def test_the_command_reports_missing_arguments():
     async with running_admin() as admin:
-        await admin.database.change_destination(DisableDestination("Thread", TOPIC))
+        await admin.database.ask(DisableDestination("Thread", TOPIC))
         while any(each.status != "DISABLED" for each in admin.table.definition.destinations):
             await asyncio.sleep(0)
         await write_threads(admin.table, range(100, 140))
-        await admin.database.change_destination(EnableDestination("Thread", TOPIC))
+        await admin.database.ask(EnableDestination("Thread", TOPIC))
         await write_threads(admin.table, range(200, 205))
         code, stdout, stderr = await admin.run("--from", "beginning")
         assert stdout == f"35 changes of table Thread were published to topic {COPY}\n"
@@ -309,7 +310,7 @@ async def test_the_command_follows_changes_until_it_is_stopped(signal_number: si
         code, stdout, _ = await ended(process)
         assert (code, "7 items and 20 changes" in stdout) == (0, True)
         assert "then it was stopped" in stdout
-        assert [each.state for each in admin.database.replays.all()] == ["CANCELLED"]
+        assert [each.state for each in admin.database.part(Replays).all()] == ["CANCELLED"]
 
 
 async def test_a_refusal_by_the_server_ends_the_command():
@@ -319,7 +320,7 @@ async def test_a_refusal_by_the_server_ends_the_command():
         assert stderr.startswith("dynactor: 'yesterday' is not a start")
         with admin.broker.unreachable(Unreachable("nobody is there")):
             process = await admin.command("--from", "beginning")
-            while not admin.database.replays.all():
+            while not admin.database.part(Replays).all():
                 await asyncio.sleep(0)
             process.send_signal(signal.SIGINT)
             code, stdout, _ = await ended(process)

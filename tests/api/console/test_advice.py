@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import deque
 
+from dynactor.actors.table.messages import CreateTable
 from dynactor.api.console.advice import index_cost
 from dynactor.api.http.protocol import Answer, Request
 from dynactor.api.http.request_log import AnsweredRequest
@@ -51,7 +52,7 @@ async def test_an_index_has_its_cost_before_it_exists():
 
 async def test_the_cost_of_an_index_reads_no_sizes_of_item_collections():
     async with stepped_database() as (store, database):
-        await database.create_table(table_definition(local_sort_keys=["posts"]))
+        await database.ask(CreateTable(table_definition(local_sort_keys=["posts"])))
         table = database.table("Thread")
         await table.write(put(thread("S3", "a", posts=1)))
         sizes = key_layout.collection_range(table.definition.table_id)

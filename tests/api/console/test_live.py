@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from dynactor.actors.table.messages import CreateTable
 from dynactor.api.console.live import table_use
 from tests.support.databases.databases import (
     put,
@@ -19,7 +20,7 @@ WRITES = 40
 
 async def test_partitions_have_their_ranges_and_counts():
     async with running_database(partitions_per_table=4) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         for number in range(WRITES):
             await database.table("Thread").write(put(thread(f"forum-{number}", "a")))
         use = await table_use(database, "Thread")

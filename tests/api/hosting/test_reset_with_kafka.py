@@ -10,7 +10,7 @@ import pytest
 
 from dynactor.actors.database.database import Database
 from dynactor.actors.derived.kafka.relay_settings import Delivery
-from dynactor.actors.phases.database_settings import DatabaseSettings
+from dynactor.actors.parts.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import SystemClock
 from dynactor.api.hosting.database_host import Opening, hosting_database
 from dynactor.streams.kafka.broker import Broker

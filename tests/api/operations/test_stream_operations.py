@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from msgspec import convert, json, structs
 
-from dynactor.actors.catalog.streams import StreamSettings
 from dynactor.actors.database.database import Database
-from dynactor.actors.table.messages import KeepStreams
+from dynactor.actors.table.messages import CreateTable, DeleteTable, KeepStreams, UpdateTable
 from dynactor.api.registry import OPERATIONS
 from dynactor.api.requests.call import Call
 from dynactor.model.definitions import table
@@ -28,6 +27,7 @@ from dynactor.model.tables.stream_rules import StreamChange
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Store
+from dynactor.streams.shard import ShardSettings
 from tests.support.databases.databases import (
     HeldStore,
     SetClock,
@@ -96,12 +96,12 @@ async def running_reader(
     settings = {"partitions_per_table": 1, "keep_streams_seconds": DAY_SECONDS, **settings}
     async with running_database(store, clock, **settings) as database:
         stream = table.StreamSettings("", "NEW_AND_OLD_IMAGES")
-        await database.create_table(structs.replace(table_definition(), stream=stream))
+        await database.ask(CreateTable(structs.replace(table_definition(), stream=stream)))
         yield Reader(database, clock)
 
 
 async def test_a_rolled_shard_is_read_to_its_end_before_its_child():
-    async with running_reader(streams=StreamSettings(shard_roll_seconds=ROLL_SECONDS)) as reader:
+    async with running_reader(streams=ShardSettings(shard_roll_seconds=ROLL_SECONDS)) as reader:
         await reader.write("a", "b")
         (parent,) = await reader.shards()
         subjects, following = await reader.records(await reader.iterator(parent["ShardId"]))
@@ -132,7 +132,7 @@ async def turned_until(condition: Callable[[], bool]) -> None:
 
 
 async def test_a_record_that_is_durable_before_its_shard_is_closed_is_shown_once():
-    rolls = StreamSettings(shard_roll_seconds=ROLL_SECONDS)
+    rolls = ShardSettings(shard_roll_seconds=ROLL_SECONDS)
     async with memory_store() as store:
         held = HeldStore(store)
         async with running_reader(held, streams=rolls) as reader:
@@ -165,8 +165,8 @@ async def test_a_write_after_a_stream_begins_to_be_disabled_is_not_shown():
             before = asyncio.ensure_future(reader.write("b"))
             await turned_until(lambda: held.held == 1)
             disabling = asyncio.ensure_future(
-                reader.database.update_table(
-                    "Thread", TableEdit(stream=StreamChange(enabled=False))
+                reader.database.ask(
+                    UpdateTable("Thread", TableEdit(stream=StreamChange(enabled=False)))
                 )
             )
             await turned_until(lambda: held.held == 2)
@@ -190,8 +190,8 @@ async def test_a_stream_continues_where_the_disk_was_too_full_to_disable_it():
         async with running_reader(held) as reader:
             held.refusal = Full("full")
             with pytest.raises(InternalServerError):
-                await reader.database.update_table(
-                    "Thread", TableEdit(stream=StreamChange(enabled=False))
+                await reader.database.ask(
+                    UpdateTable("Thread", TableEdit(stream=StreamChange(enabled=False)))
                 )
             held.refusal = None
             await reader.write("a")
@@ -202,7 +202,7 @@ async def test_a_stream_continues_where_the_disk_was_too_full_to_disable_it():
 
 
 async def test_a_shard_closed_a_day_ago_is_deleted():
-    rolls = StreamSettings(shard_roll_seconds=ROLL_SECONDS)
+    rolls = ShardSettings(shard_roll_seconds=ROLL_SECONDS)
     async with running_reader(streams=rolls) as reader:
         await reader.write("a")
         await reader.keep(ROLL_SECONDS)
@@ -214,7 +214,7 @@ async def test_a_shard_closed_a_day_ago_is_deleted():
 
 
 async def test_an_iterator_on_the_last_page_of_a_closed_shard_is_missing():
-    async with running_reader(streams=StreamSettings(shard_roll_seconds=ROLL_SECONDS)) as reader:
+    async with running_reader(streams=ShardSettings(shard_roll_seconds=ROLL_SECONDS)) as reader:
         await reader.write("a", "b", "c")
         await reader.keep(ROLL_SECONDS)
         closed, _ = await reader.shards()
@@ -276,7 +276,7 @@ async def test_trimmed_records_are_refused_and_the_horizon_moves():
 
 async def test_records_that_a_full_disk_kept_from_trimming_are_trimmed_later():
     clock = SetClock()
-    never = StreamSettings(shard_roll_seconds=2 * DAY_SECONDS)
+    never = ShardSettings(shard_roll_seconds=2 * DAY_SECONDS)
     async with memory_store() as inner:
         store = FaultyStore(inner)
         async with running_reader(store, clock, streams=never) as reader:
@@ -307,7 +307,7 @@ async def test_a_stream_that_a_full_disk_kept_from_ending_ends_later():
         store = FaultyStore(inner)
         async with running_reader(store, clock) as reader:
             await reader.write("a")
-            await reader.database.delete_table("Thread")
+            await reader.database.ask(DeleteTable("Thread"))
             store.refuse_commits(Full("the disk is full"))
             with pytest.raises(InternalServerError):
                 await reader.keep(DAY_SECONDS)
@@ -340,7 +340,7 @@ async def test_an_iterator_at_a_timestamp_starts_at_the_first_record_of_that_tim
 async def test_the_stream_of_a_deleted_table_is_read_for_a_day():
     async with running_reader() as reader:
         await reader.write("a")
-        await reader.database.delete_table("Thread")
+        await reader.database.ask(DeleteTable("Thread"))
         answer = await reader.call("DescribeStream", StreamArn=reader.arn)
         assert answer["StreamDescription"]["StreamStatus"] == "DISABLED"
         (shard,) = answer["StreamDescription"]["Shards"]
@@ -359,7 +359,7 @@ async def test_no_row_of_a_deleted_table_remains_when_its_stream_is_deleted():
         await reader.write("a", "b")
         await reader.keep(DAY_SECONDS + 1)
         await reader.write("c")
-        await reader.database.delete_table("Thread")
+        await reader.database.ask(DeleteTable("Thread"))
         await reader.keep(DAY_SECONDS + 1)
         rows = await store.durable().page(b"", b"\xff", max_rows=100, max_bytes=MIB)
         left = [
@@ -378,8 +378,8 @@ async def test_a_recreated_table_has_a_stream_of_its_own():
             table_definition(), stream=table.StreamSettings("", "KEYS_ONLY")
         )
         for _ in range(2):
-            await reader.database.delete_table("Thread")
-            await reader.database.create_table(definition)
+            await reader.database.ask(DeleteTable("Thread"))
+            await reader.database.ask(CreateTable(definition))
         streams = (await reader.call("ListStreams"))["Streams"]
         assert len({stream["StreamArn"] for stream in streams}) == 3
         (shard,) = await reader.shards()
@@ -397,8 +397,8 @@ async def test_the_log_of_a_disabled_stream_is_deleted_with_the_stream(restarted
     async with memory_store() as store:
         async with running_reader(store, clock) as reader:
             await reader.write("a", "b")
-            await reader.database.update_table(
-                "Thread", TableEdit(stream=StreamChange(enabled=False))
+            await reader.database.ask(
+                UpdateTable("Thread", TableEdit(stream=StreamChange(enabled=False)))
             )
             await reader.write("c")
             assert await log_rows(store) == 2

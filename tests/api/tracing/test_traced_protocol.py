@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from msgspec import structs
 
+from dynactor.actors.table.messages import CreateTable
 from dynactor.api.http.protocol import Answer, Request
 from dynactor.api.registry import OPERATIONS
 from dynactor.api.tracing.request_trace import RequestTrace
@@ -59,7 +60,7 @@ async def traced(share: float = 1.0) -> AsyncIterator[tuple[TracedProtocol, Kept
     """A protocol over a database with the table Thread, and its traces."""
     kept = Kept()
     async with running_database(is_traced=True) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         sampling = Sampling(share, lambda: 0.5)
         yield TracedProtocol(database, OPERATIONS.values(), sink=kept, sampling=sampling), kept
 
@@ -116,7 +117,7 @@ async def test_a_failed_request_has_its_error_and_status():
 
 async def test_a_transaction_names_its_tables_and_waits_for_each_partition():
     async with traced() as (protocol, kept):
-        await protocol.database.create_table(table_definition("Forum"))
+        await protocol.database.ask(CreateTable(table_definition("Forum")))
         puts = [{"Put": PUT}, {"Put": PUT | {"TableName": "Forum"}}]
         answered = await answer(protocol, request("TransactWriteItems", {"TransactItems": puts}))
         assert answered.status == 200

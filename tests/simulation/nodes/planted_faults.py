@@ -18,8 +18,8 @@ from unittest.mock import patch
 
 import anyio
 
-from dynactor.actors.catalog.long_work import Work
 from dynactor.actors.derived.kafka.topic_session import TopicSession
+from dynactor.actors.parts.long_work import Work
 from dynactor.api.nodes import forwarding
 from dynactor.api.nodes.membership import Membership
 from dynactor.api.nodes.spreading import Spreader

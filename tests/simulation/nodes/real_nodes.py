@@ -19,10 +19,9 @@ from typing import Any, Final
 import anyio
 from msgspec import json
 
-from dynactor.actors.catalog.streams import StreamSettings
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
-from dynactor.actors.phases.database_settings import DatabaseSettings
+from dynactor.actors.parts.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import SystemClock
 from dynactor.api.hosting.database_host import Opening
 from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
@@ -36,6 +35,7 @@ from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
 from dynactor.api.serve import running_node as assembly
 from dynactor.storage.postgresql.members import PostgresqlMembers, open_members
 from dynactor.storage.store import StoreError
+from dynactor.streams.shard import ShardSettings
 from tests.simulation.nodes.fake_connections import Network
 from tests.simulation.nodes.fake_kafka import KafkaNetwork, NodesBroker
 from tests.support.clients import wire
@@ -88,7 +88,7 @@ class Cluster:
         # The names of the nodes whose machines have failed.
         self._failed: set[str] = set()
         # How shards roll and logs are trimmed, and the interval of both.
-        self.streams = StreamSettings()
+        self.streams = ShardSettings()
         self.keep_streams_seconds = 5.0
         # The links to Kafka; None without it.
         self.kafka: KafkaNetwork | None = None

@@ -21,7 +21,6 @@ import structlog
 from anyio._backends import _asyncio as anyio_asyncio
 from msgspec import Struct
 
-from dynactor.actors.catalog.streams import StreamSettings
 from dynactor.actors.database import database
 from dynactor.actors.feeds.change_feed import RecentChanges
 from dynactor.actors.partition import partition
@@ -29,6 +28,7 @@ from dynactor.storage import key_layout
 from dynactor.storage.catalog import decode_claim, decode_record
 from dynactor.storage.postgresql.sql import LEADER_SLOT, SLOT_SHIFT
 from dynactor.storage.store import StoreError
+from dynactor.streams.shard import ShardSettings
 from tests.simulation.nodes.availability import Availability
 from tests.simulation.nodes.checks import violations
 from tests.simulation.nodes.committed_logs import CommittedLogs
@@ -267,7 +267,7 @@ class _Run:
         assert workload is not None
         self._is_trimmed = draw.random() < 0.5
         retention_seconds = draw.choice((4.0, 8.0)) if self._is_trimmed else _DAY_SECONDS
-        cluster.streams = StreamSettings(draw.choice((3.0, 8.0)), retention_seconds)
+        cluster.streams = ShardSettings(draw.choice((3.0, 8.0)), retention_seconds)
         cluster.keep_streams_seconds = draw.choice((0.3, 2.0))
         if self._is_trimmed:
             # Between two statements of a reader, a log may be trimmed.

@@ -9,6 +9,7 @@ from typing import Final
 import anyio
 
 from dynactor.actors.database.database import Database
+from dynactor.actors.splitting.messages import SplitPartition
 from dynactor.model.errors import DynamoDBError
 from dynactor.model.key_conditions.split_point import middle
 from dynactor.storage.partition_map import PartitionMap
@@ -56,7 +57,7 @@ def _start(
 
     async def split() -> None:
         try:
-            await database.split_partition(table, number, point.at, index_id=index_id)
+            await database.ask(SplitPartition(table, number, point.at, index_id=index_id))
         except (DynamoDBError, StoreError):
             # The table moves, or it is being split.
             return

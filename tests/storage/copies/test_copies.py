@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from dynactor.actors.table.messages import CreateTable
 from dynactor.storage import copies, key_layout
 from dynactor.storage.copies import copy_rows, refuse_unfinished_copy
 from dynactor.storage.store import CannotOpen, Damaged, Full, Group, Row, Store
@@ -21,7 +22,7 @@ async def source() -> AsyncIterator[Store]:
     """A store with a table of 30 items and a local index."""
     async with memory_store() as store:
         async with running_database(store) as database:
-            await database.create_table(table_definition(local_sort_keys=["posts"]))
+            await database.ask(CreateTable(table_definition(local_sort_keys=["posts"])))
             table = database.table("Thread")
             for number in range(30):
                 item = thread("forum", f"{number}", posts=number)

@@ -11,7 +11,10 @@ from typing import Final
 import anyio
 from msgspec import structs
 
+from dynactor.actors.backups.table_backups import CreateTableBackup, TableBackups
 from dynactor.actors.database.database import Database
+from dynactor.actors.restores.restore_phases import RestoreTable
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.index import IndexDefinition, Projection
 from dynactor.model.definitions.table import GlobalIndex, TableDefinition
@@ -110,7 +113,7 @@ async def filled_table(
     database: Database, writes: int = 900, seed: int = 1, definition: TableDefinition | None = None
 ) -> Table:
     """The table Thread after random writes, once its global indexes have applied them."""
-    await database.create_table(definition or indexed_definition())
+    await database.ask(CreateTable(definition or indexed_definition()))
     table = database.table("Thread")
     source = Random(seed)
     for _ in range(writes):
@@ -155,7 +158,7 @@ async def wait_available(database: Database, backup_id: TableBackupId) -> TableB
     """Wait until a backup is AVAILABLE."""
     with anyio.fail_after(_DEADLINE_SECONDS):
         while True:
-            backup = database.table_backups.find(backup_id)
+            backup = database.part(TableBackups).find(backup_id)
             assert backup is not None
             if backup.status == "AVAILABLE":
                 return backup
@@ -164,7 +167,7 @@ async def wait_available(database: Database, backup_id: TableBackupId) -> TableB
 
 async def back_up(database: Database, name: str = "Thread") -> TableBackup:
     """Back up a table, and wait until the backup is AVAILABLE."""
-    backup = await database.create_table_backup(name, "nightly")
+    backup = await database.ask(CreateTableBackup(name, "nightly"))
     return await wait_available(database, backup.backup_id)
 
 
@@ -173,7 +176,7 @@ async def begin_restore(
 ) -> None:
     """Start restoring a table from a backup."""
     definition = restored(backup.definition, name, RestoreOverrides(**overrides))  # type: ignore[arg-type]
-    await database.restore_table(definition, backup.backup_id, ARN)
+    await database.ask(RestoreTable(definition, backup.backup_id, ARN))
 
 
 async def wait_restored(database: Database, name: str = "Restored") -> Table:

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from dynactor.actors.catalog import definition_commit
 from dynactor.actors.database.database import Database, open_database
-from dynactor.actors.phases.database_settings import DatabaseSettings
+from dynactor.actors.parts.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import Clock, SystemClock, VirtualClock
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.index import IndexDefinition, Projection
@@ -56,7 +56,7 @@ async def running_database(
 async def redefine(database: Database, table: Table, **members: Any) -> None:
     """Change members of a table's definition, for its partitions."""
     definition = structs.replace(table.definition, **members)
-    await definition_commit.redefine(database.actor._owner, table, definition)
+    await definition_commit.redefine(database.actor.parts.owner, table, definition)
 
 
 def table_definition(

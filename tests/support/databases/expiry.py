@@ -11,6 +11,7 @@ from dynactor.actors.derived.expiry.time_to_live import TimeToLiveActors, subscr
 from dynactor.actors.feeds.change_feed import ChangeFeed
 from dynactor.actors.followers.follower import Follower
 from dynactor.actors.followers.scan import TableScan
+from dynactor.actors.table.messages import UpdateTimeToLive
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import TableDefinition, TimeToLiveStatus
 from dynactor.model.tables.time_to_live import TimeToLiveChange
@@ -71,7 +72,7 @@ async def rebuilt(store: Store, definition: TableDefinition, attribute_name: str
 
 async def switch(database: Database, name: str, attribute_name: str, *, enabled: bool) -> None:
     """Change time to live as UpdateTimeToLive does."""
-    await database.update_time_to_live(name, TimeToLiveChange(enabled, attribute_name))
+    await database.ask(UpdateTimeToLive(name, TimeToLiveChange(enabled, attribute_name)))
 
 
 async def until_status(table: Table, status: TimeToLiveStatus) -> None:

@@ -55,17 +55,17 @@ class OpenGuard:
 async def give(leader: Database, other: Database, name: str = "Thread") -> None:
     """Give a table of the leader to the other share."""
     assert name in leader.movable_tables()
-    await leader.change_homes(MoveTables((name,), EPOCH))
-    await other.change_homes(TakeTables((name,)))
+    await leader.ask(MoveTables((name,), EPOCH))
+    await other.ask(TakeTables((name,)))
     assert other.runs(name)
 
 
 async def give_back(other: Database, name: str = "Thread") -> None:
     """Give a table back to the leader, which has to take it."""
-    await other.change_homes(MoveTables((name,)))
+    await other.ask(MoveTables((name,)))
 
 
 async def take_ended(leader: Database, name: str = "Thread") -> None:
     """Let the leader take a table of the other share, which has ended."""
-    await leader.change_homes(TakeTables((name,), frozenset((EPOCH,))))
+    await leader.ask(TakeTables((name,), frozenset((EPOCH,))))
     assert leader.runs(name)

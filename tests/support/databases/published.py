@@ -11,7 +11,8 @@ from msgspec import json
 from dynactor.actors.database.database import Database
 from dynactor.actors.derived.kafka.relay import KafkaRelay
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
-from dynactor.actors.phases.destination_phases import EnableDestination
+from dynactor.actors.phases.destination_phases import DestinationPhases, EnableDestination
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.values.item import Item
 from dynactor.streams.kafka.message import KafkaMessage
@@ -34,14 +35,14 @@ def relay_settings(**settings: Any) -> RelaySettings:
 
 async def published_table(database: Database, topic: str = TOPIC) -> Table:
     """Create the table Thread and publish its changes to a topic."""
-    await database.create_table(table_definition())
-    await database.change_destination(EnableDestination("Thread", topic))
+    await database.ask(CreateTable(table_definition()))
+    await database.ask(EnableDestination("Thread", topic))
     return database.table("Thread")
 
 
 def relay_of(database: Database, table: Table) -> KafkaRelay:
     """The relay of the table's latest destination."""
-    relay = database.actor._destinations.relay(table, table.definition.destinations[-1])
+    relay = database.part(DestinationPhases).relay(table, table.definition.destinations[-1])
     assert relay is not None
     return relay
 

@@ -16,7 +16,7 @@ from msgspec import structs
 from dynactor.actors.backups.point_in_time import UpdateRecovery
 from dynactor.actors.database.database import Database
 from dynactor.actors.restores.restore_phases import RestoreTableToTime
-from dynactor.actors.table.messages import KeepStreams
+from dynactor.actors.table.messages import CreateTable, KeepStreams
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import ResourceInUseException
 from dynactor.model.tables.restore_rules import RestoreOverrides, restored
@@ -51,12 +51,12 @@ _EXPIRES: Final = "expires"
 
 async def enable_recovery(database: Database, name: str = NAME, days: int | None = 35) -> None:
     """Enable point-in-time recovery, or disable it without days."""
-    await database.update_recovery(UpdateRecovery(name, days))
+    await database.ask(UpdateRecovery(name, days))
 
 
 async def recoverable_table(database: Database, days: int = 35) -> Table:
     """Create the table Thread, without items, and enable its recovery."""
-    await database.create_table(table_definition())
+    await database.ask(CreateTable(table_definition()))
     await enable_recovery(database, days=days)
     return database.table(NAME)
 
@@ -67,7 +67,7 @@ async def restore_to(
     """Start to restore the table Thread to a time."""
     source = database.table_in_any_state(NAME).definition
     definition = restored(source, name, RestoreOverrides())
-    await database.restore_table_to_time(RestoreTableToTime(definition, NAME, epoch_seconds))
+    await database.ask(RestoreTableToTime(definition, NAME, epoch_seconds))
 
 
 async def trim(database: Database) -> None:
@@ -166,7 +166,7 @@ class History:
 
     async def begin(self, database: Database) -> None:
         """Create the table with time to live and some items, and enable its recovery."""
-        await database.create_table(indexed_definition())
+        await database.ask(CreateTable(indexed_definition()))
         table = database.table(NAME)
         for _ in range(20):
             await self.write(database)
@@ -302,7 +302,7 @@ async def rebuilt(
     database: Database, store: Store, items: Mapping[str, Item], name: str
 ) -> dict[bytes, bytes]:
     """The rows of a new table with these items."""
-    await database.create_table(structs.replace(indexed_definition(), name=name))
+    await database.ask(CreateTable(structs.replace(indexed_definition(), name=name)))
     table = database.table(name)
     for item in items.values():
         await table.write(put(item))

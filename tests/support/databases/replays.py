@@ -11,7 +11,7 @@ from msgspec import json
 
 from dynactor.actors.database.database import Database
 from dynactor.actors.derived.kafka.replay_progress import ReplayProgress, ReplayStart, ReplayState
-from dynactor.actors.phases.replays import StartReplay
+from dynactor.actors.phases.replays import Replays, StartReplay
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.model.key_conditions import key_range
@@ -34,12 +34,12 @@ async def replay(
     **options: Any,
 ) -> ReplayProgress:
     """Start a replay of a table."""
-    return await database.start_replay(StartReplay(name, topic, start, **options))
+    return await database.ask(StartReplay(name, topic, start, **options))
 
 
 async def wait_state(database: Database, replay_id: str, *states: ReplayState) -> ReplayProgress:
     """Wait until a replay is in one of these states."""
-    while (progress := database.replays.find(replay_id)).state not in states:
+    while (progress := database.part(Replays).find(replay_id)).state not in states:
         assert progress.state != "FAILED", progress
         await asyncio.sleep(0)
     return progress

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from random import Random
 
 from dynactor.actors.database.database import Database
+from dynactor.actors.splitting.messages import SplitPartition
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import ResourceInUseException
 from dynactor.storage.partition_map import PartitionMap
@@ -21,7 +22,7 @@ async def halve(database: Database, table: Table, number: int) -> tuple[int, int
     begin = _hash(owned.start)
     end = 1 << 8 * _HASH_BYTES if owned.end is None else _hash(owned.end)
     middle = ((begin + end) // 2).to_bytes(_HASH_BYTES, "big")
-    return await database.split_partition(table.definition.name, number, middle)
+    return await database.ask(SplitPartition(table.definition.name, number, middle))
 
 
 def _hash(position: bytes) -> int:

@@ -71,7 +71,7 @@ class SteppedTransactions(Transactions):
 def stepped(database: Database, between: Callable[[int], Awaitable[None]]) -> SteppedTransactions:
     """Let the database call ``between`` between the steps of its transactions."""
     transactions = SteppedTransactions(
-        database.actor._store, database.clock, database.settings.account_id, SystemRandom()
+        database._store, database.clock, database.settings.account_id, SystemRandom()
     )
     transactions.step(between)
     database.transactions = transactions

@@ -196,7 +196,7 @@ class FakeTables:
     def guard_moves(self, guard: MoveGuard) -> None:
         self._guard = guard
 
-    async def change_homes(self, message: HomeChange) -> None:
+    async def ask(self, message: HomeChange) -> None:
         # The actor finishes a change although the caller is canceled.
         await asyncio.shield(asyncio.create_task(self._change_later(message)))
 

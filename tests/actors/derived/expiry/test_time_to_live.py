@@ -21,6 +21,7 @@ from dynactor.actors.derived.expiry.sweeper import (
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.feeds.change_feed import ChangeFeed, RecentChanges
 from dynactor.actors.partition.messages import Expired
+from dynactor.actors.table.messages import CreateTable, DeleteTable, UpdateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import ConditionalCheckFailedException, ThrottlingException
 from dynactor.model.expressions.condition import parse_condition
@@ -80,7 +81,7 @@ async def write_something(table: Table, source: random.Random, *, latest: int = 
 
 async def test_the_expiry_rows_match_the_items_after_random_writes():
     async with memory_store() as store, running_database(store, SetClock(NOW)) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         source = random.Random(1)
         for _ in range(300):
@@ -103,7 +104,7 @@ async def test_only_expired_items_are_deleted():
         memory_store() as store,
         running_database(store, clock, time_to_live=SETTINGS) as database,
     ):
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await switch(database, "Thread", "at", enabled=True)
         source = random.Random(2)
@@ -137,7 +138,7 @@ async def test_every_partition_is_swept(partitions: int):
     clock = SetClock(NOW)
     settings = {"time_to_live": SETTINGS, "partitions_per_table": partitions}
     async with running_database(clock=clock, **settings) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await switch(database, "Thread", "at", enabled=True)
         for number in range(300):
@@ -178,7 +179,7 @@ async def test_deletions_are_spread_evenly_over_time():
 async def test_changes_applied_twice_leave_the_same_expiry_rows():
     async with memory_store() as store:
         async with running_database(store, SetClock(NOW)) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             table = database.table("Thread")
             await switch(database, "Thread", "at", enabled=True)
             source = random.Random(3)
@@ -202,7 +203,7 @@ async def test_enabling_time_to_live_continues_after_a_restart():
     async with memory_store() as store:
         source = random.Random(4)
         async with running_database(store, SetClock(NOW)) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             table = database.table("Thread")
             for _ in range(700):
                 await write_something(table, source)
@@ -222,7 +223,7 @@ async def test_enabling_time_to_live_continues_after_a_restart():
 async def test_items_that_expire_while_the_server_is_down_are_deleted_at_its_start():
     async with memory_store() as store:
         async with running_database(store, SetClock(NOW), time_to_live=SETTINGS) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             await switch(database, "Thread", "at", enabled=True)
             await until_status(database.table("Thread"), "ENABLED")
             await database.table("Thread").write(put(thread("a", "goes", at=NOW + 10)))
@@ -238,7 +239,7 @@ async def test_disabling_time_to_live_deletes_its_rows_even_over_a_restart():
     slow = structs.replace(SETTINGS, transition_seconds=60.0)
     async with memory_store() as store:
         async with running_database(store, SetClock(NOW), time_to_live=SETTINGS) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             table = database.table("Thread")
             table_id = table.definition.table_id
             await switch(database, "Thread", "at", enabled=True)
@@ -268,7 +269,7 @@ async def test_time_to_live_can_be_switched_before_the_previous_change_is_comple
         memory_store() as store,
         running_database(store, SetClock(NOW), time_to_live=SETTINGS) as database,
     ):
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         for number in range(300):
             await table.write(put(thread(f"f{number}", "s", at=NOW + 1_000, other=NOW - 1)))
@@ -301,7 +302,7 @@ async def test_time_to_live_can_be_disabled_during_a_sweep():
         memory_store() as store,
         running_database(store, clock, time_to_live=settings) as database,
     ):
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await switch(database, "Thread", "at", enabled=True)
         await asyncio.gather(
@@ -322,7 +323,7 @@ async def test_time_to_live_can_be_disabled_during_a_sweep():
 
 async def test_a_deleted_table_leaves_no_rows():
     async with memory_store() as store, running_database(store) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         table_id = table.definition.table_id
         await switch(database, "Thread", "at", enabled=True)
@@ -331,7 +332,7 @@ async def test_a_deleted_table_leaves_no_rows():
             await table.write(put(thread(f"f{number}", "s", at=int(time.time()) + 1_000)))
         await until_listed(table)
         assert await listed(store, table_id)
-        await database.delete_table("Thread")
+        await database.ask(DeleteTable("Thread"))
         # PostgreSQL deletes the rows of a table in pieces, after the answer.
         async with asyncio.timeout(60):
             while not await nothing_left(store, table_id):
@@ -362,7 +363,7 @@ async def test_late_items_are_deleted_even_if_more_than_the_sweeper_remembers(
 ):
     monkeypatch.setattr("dynactor.actors.derived.expiry.sweeper._MOST_LATE", 3)
     async with running_database(clock=SetClock(NOW), time_to_live=SETTINGS) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await switch(database, "Thread", "at", enabled=True)
         await until_status(table, "ENABLED")
@@ -389,7 +390,7 @@ async def test_no_expiry_time_is_lost_while_the_store_refuses_commits():
     async with memory_store() as inner:
         store = RefusingStore(inner)
         async with running_database(store, SetClock(NOW)) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             table = database.table("Thread")
             source = random.Random(5)
             await switch(database, "Thread", "at", enabled=True)
@@ -418,7 +419,7 @@ async def test_an_unreadable_item_does_not_prevent_deleting_others(
         memory_store() as store,
         running_database(store, clock, time_to_live=SETTINGS) as database,
     ):
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await switch(database, "Thread", "at", enabled=True)
         await until_status(table, "ENABLED")
@@ -442,7 +443,7 @@ async def test_an_overloaded_partition_deletes_expired_items_too(monkeypatch: py
     monkeypatch.setattr("dynactor.actors.partition.partition.MAILBOX_MESSAGES", 2)
     clock = SetClock(NOW)
     async with running_database(clock=clock, time_to_live=SETTINGS) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await switch(database, "Thread", "at", enabled=True)
         await until_status(table, "ENABLED")
@@ -469,7 +470,7 @@ async def test_other_changes_of_the_table_do_not_affect_the_states_of_time_to_li
         memory_store() as store,
         running_database(store, SetClock(NOW), time_to_live=settings) as database,
     ):
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         source = random.Random(8)
         for enabled in (True, False, True):
@@ -477,7 +478,7 @@ async def test_other_changes_of_the_table_do_not_affect_the_states_of_time_to_li
                 await write_something(table, source)
             await switch(database, "Thread", "at", enabled=enabled)
             for protected in (True, False):
-                await database.update_table("Thread", TableEdit(deletion_protection=protected))
+                await database.ask(UpdateTable("Thread", TableEdit(deletion_protection=protected)))
             await until_status(table, "ENABLED" if enabled else "DISABLED")
         await until_listed(table)
         rows = await listed(store, table.definition.table_id)
@@ -487,7 +488,7 @@ async def test_other_changes_of_the_table_do_not_affect_the_states_of_time_to_li
 
 async def test_a_log_is_kept_until_its_expiry_times_are_listed():
     async with memory_store() as store, running_database(store, SetClock(NOW)) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await switch(database, "Thread", "at", enabled=True)
         await until_status(table, "ENABLED")
@@ -531,7 +532,7 @@ async def test_an_update_before_the_deletion_always_keeps_the_item():
         return True
 
     async with running_database(clock=clock, time_to_live=FAST) as database:
-        await database.create_table(table_definition(local_sort_keys=("at",)))
+        await database.ask(CreateTable(table_definition(local_sort_keys=("at",))))
         table = database.table("Thread")
         await switch(database, "Thread", "at", enabled=True)
         await until_status(table, "ENABLED")

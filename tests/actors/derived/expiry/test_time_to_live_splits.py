@@ -14,6 +14,7 @@ from dynactor.actors.derived.expiry.time_to_live import (
     TimeToLiveSettings,
     subscriber_id,
 )
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import InternalServerError
 from dynactor.model.writes.write import Delete
@@ -71,7 +72,7 @@ async def test_the_expiry_rows_match_the_items_after_random_splits():
     source = random.Random(1)
     async with memory_store() as store:
         async with running_database(store, SetClock(NOW)) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             table = database.table("Thread")
             await switch(database, "Thread", "at", enabled=True)
             await until_status(table, "ENABLED")
@@ -95,7 +96,7 @@ async def test_each_expired_item_is_deleted_once_and_no_other():
         # The logs are kept, so that the test can read them at the end.
         running_database(store, clock, time_to_live=SETTINGS, keep_streams_seconds=600) as database,
     ):
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await switch(database, "Thread", "at", enabled=True)
         await until_status(table, "ENABLED")
@@ -148,7 +149,7 @@ async def test_expired_items_are_deleted_although_all_splits_fail():
     async with memory_store() as inner:
         store = RefusingStore(inner)
         async with running_database(store, clock, time_to_live=SETTINGS) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             table = database.table("Thread")
             await switch(database, "Thread", "at", enabled=True)
             await until_status(table, "ENABLED")
@@ -200,7 +201,7 @@ async def test_expiry_times_of_children_are_listed_after_those_of_their_parents(
     async with memory_store() as inner:
         store = HoldingStore(inner)
         async with running_database(store, SetClock(NOW)) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             table = database.table("Thread")
             await switch(database, "Thread", "at", enabled=True)
             await until_status(table, "ENABLED")
@@ -232,7 +233,7 @@ async def test_an_item_listed_late_by_a_parents_expirer_is_swept_by_its_children
     async with memory_store() as inner:
         store = HoldingStore(inner)
         async with running_database(store, clock, time_to_live=SETTINGS) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             table = database.table("Thread")
             await switch(database, "Thread", "at", enabled=True)
             await until_status(table, "ENABLED")
@@ -263,7 +264,7 @@ async def test_time_to_live_enabled_again_reads_no_log_that_ended_before():
         async with running_database(
             store, SetClock(NOW), time_to_live=SETTINGS, keep_streams_seconds=600
         ) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             table = database.table("Thread")
             await switch(database, "Thread", "at", enabled=True)
             await until_status(table, "ENABLED")

@@ -8,7 +8,7 @@ import pytest
 from msgspec import json
 
 from dynactor.actors.database.database import Database
-from dynactor.actors.phases.destination_phases import DisableDestination
+from dynactor.actors.phases.destination_phases import DestinationPhases, DisableDestination
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import StreamingDestination
 from dynactor.model.writes.write import Delete
@@ -114,7 +114,7 @@ async def test_writes_continue_and_logs_stay_small_when_a_destination_is_cut_off
 def is_caught_up(database: Database, table: Table) -> bool:
     """Whether the table's destination is ACTIVE and has all changes."""
     destination = destination_of(table)
-    relay = database.actor._destinations.relay(table, destination)
+    relay = database.part(DestinationPhases).relay(table, destination)
     return destination.status == "ACTIVE" and relay is not None and not relay.lag_records
 
 
@@ -170,7 +170,7 @@ async def test_a_snapshot_continues_where_the_broker_failed(relays):
         await broker.wait_messages(TOPIC, 1_000)
         with broker.unreachable():
             await cut_off(table)
-        while database.actor._destinations.relay(table, destination_of(table)) is None:
+        while database.part(DestinationPhases).relay(table, destination_of(table)) is None:
             await asyncio.sleep(0)
         broker.failures = 2
         broker.lost_acknowledgments = 1
@@ -225,7 +225,7 @@ async def test_a_cut_off_destination_can_be_disabled(relays):
         table = await published_table(database)
         with broker.unreachable():
             await cut_off(table)
-            await database.change_destination(DisableDestination("Thread", TOPIC))
+            await database.ask(DisableDestination("Thread", TOPIC))
             while destination_of(table).status != "DISABLED":
                 await asyncio.sleep(0)
 

@@ -98,7 +98,7 @@ async def test_a_destination_disabled_while_it_reaches_its_topic_is_drained() ->
         reading = store.gate_behind(is_of_log)
         storing = store.gate_before(commits_that_put(key_layout.table_record("Thread")))
         async with asyncio.TaskGroup() as tasks:
-            disabled = tasks.create_task(database.change_destination(DISABLE))
+            disabled = tasks.create_task(database.ask(DISABLE))
             await storing.reached()
             broker.answers.set()
             # By now the relay has told the database's actor that it reached the topic.
@@ -119,7 +119,7 @@ async def test_a_drain_continues_after_a_crash_of_the_databases_actor() -> None:
         reading = store.gate_behind(is_round_of_log)
         broker.answers.set()
         await reading.reached()
-        await database.change_destination(DISABLE)
+        await database.ask(DISABLE)
         # After a crash the database's actor closes and reopens every table.
         database.actor.tell(Poison())
         await soon(lambda: database.table("Thread") is not table)

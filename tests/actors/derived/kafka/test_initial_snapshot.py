@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from dynactor.actors.phases.destination_phases import EnableDestination
+from dynactor.actors.table.messages import CreateTable
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.databases.published import TOPIC, published_table, relay_settings, write_threads
 from tests.support.databases.replays import ConsumedTable, items_of
@@ -20,7 +21,7 @@ def relays(request: pytest.FixtureRequest):
 
 
 async def filled_table(database, items: int = 300):
-    await database.create_table(table_definition())
+    await database.ask(CreateTable(table_definition()))
     table = database.table("Thread")
     for number in range(items):
         await table.write(put(thread(f"forum {number}", "subject", n=number)))
@@ -37,7 +38,7 @@ async def test_the_topic_of_a_table_with_items_starts_with_every_item(relays):
     async with running_database(broker=broker, relays=relays) as database:
         table = await filled_table(database)
         with broker.unreachable():
-            await database.change_destination(EnableDestination("Thread", TOPIC))
+            await database.ask(EnableDestination("Thread", TOPIC))
             await write_threads(table, range(1_000, 1_100))
         await write_threads(table, range(1_100, 1_200))
         await wait_active(table)
@@ -66,7 +67,7 @@ async def test_a_snapshot_that_a_restart_interrupts_starts_over(relays):
     async with memory_store() as store:
         async with running_database(store, broker=broker, relays=relays) as database:
             table = await filled_table(database)
-            await database.change_destination(EnableDestination("Thread", TOPIC))
+            await database.ask(EnableDestination("Thread", TOPIC))
             await broker.wait_messages(TOPIC, 20)
             broker.answers.clear()
         broker.answers.set()
@@ -83,7 +84,7 @@ async def test_by_default_a_topic_starts_with_new_changes():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relay_settings()) as database:
         table = await filled_table(database)
-        await database.change_destination(EnableDestination("Thread", TOPIC))
+        await database.ask(EnableDestination("Thread", TOPIC))
         await write_threads(table, range(1_000, 1_010))
         await broker.wait_messages(TOPIC, 10)
         assert ConsumedTable.of(broker, TOPIC).gaps == 0

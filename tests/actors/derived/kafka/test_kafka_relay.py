@@ -10,6 +10,7 @@ from msgspec import structs
 
 from dynactor.actors.phases.destination_phases import DisableDestination, EnableDestination
 from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.messages import CreateTable, DeleteTable
 from dynactor.model.errors import ValidationException
 from dynactor.storage import key_layout
 from dynactor.storage.store import Group
@@ -134,7 +135,7 @@ async def test_the_topic_of_a_recreated_table_gets_a_gap_first(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         await write_threads(await published_table(database), range(10))
-        await database.delete_table("Thread")
+        await database.ask(DeleteTable("Thread"))
         before = len(await broker.wait_messages(TOPIC, 10))
         table = await published_table(database)
         await write_threads(table, range(5))
@@ -507,7 +508,7 @@ async def test_all_changes_of_a_deleted_table_are_published(relays):
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
         await write_threads(table, range(40))
-        await database.delete_table("Thread")
+        await database.ask(DeleteTable("Thread"))
         assert sorted(numbers_by_item(broker.messages(TOPIC)).values()) == in_order(40)
 
 
@@ -521,7 +522,7 @@ async def test_a_table_can_be_deleted_while_the_broker_is_unreachable(relays):
             await write_threads(table, range(10, 20))
             while relay_of(database, table).problem is None:
                 await asyncio.sleep(0)
-            await database.delete_table("Thread")
+            await database.ask(DeleteTable("Thread"))
         assert database.table_names() == []
 
 
@@ -543,10 +544,10 @@ async def test_all_tables_are_published_if_configured():
     broker = FakeBroker()
     async with memory_store() as store:
         async with running_database(store) as database:
-            await database.create_table(table_definition("Old"))
+            await database.ask(CreateTable(table_definition("Old")))
         all_tables = relay_settings(all_tables=True, topic_prefix="shop")
         async with running_database(store, broker=broker, relays=all_tables) as database:
-            await database.create_table(table_definition("New"))
+            await database.ask(CreateTable(table_definition("New")))
             await write_threads(database.table("New"), range(5))
             await broker.wait_messages("shop.New", 5)
             while not database.table("Old").definition.destinations:
@@ -566,7 +567,7 @@ async def test_tables_with_any_names_get_a_topic(name: str):
     broker = FakeBroker()
     all_tables = relay_settings(all_tables=True)
     async with running_database(broker=broker, relays=all_tables) as database:
-        await database.create_table(table_definition(name))
+        await database.ask(CreateTable(table_definition(name)))
         await write_threads(database.table(name), range(3))
         topic = database.table(name).definition.destinations[0].topic
         await broker.wait_messages(topic, 3)
@@ -575,4 +576,4 @@ async def test_tables_with_any_names_get_a_topic(name: str):
 
 
 async def _change(database, message: Message):
-    return await database.change_destination(message)
+    return await database.ask(message)

@@ -20,6 +20,7 @@ from dynactor.actors.followers.followed_logs import FollowedLogs
 from dynactor.actors.followers.rounds import Rounds
 from dynactor.actors.followers.table_snapshot import TableSnapshot
 from dynactor.actors.phases.destination_phases import EnableDestination
+from dynactor.actors.table.messages import CreateTable
 from dynactor.storage import key_layout
 from dynactor.storage.store import Group
 from dynactor.streams.kafka.message import KafkaSource
@@ -160,7 +161,7 @@ async def test_a_replay_publishes_a_change_that_is_recorded_while_it_reads() -> 
 @pytest.mark.embedded_store("a page of PostgreSQL shows the state at the moment of its read")
 async def test_a_snapshot_has_the_positions_of_the_logs_at_its_reads() -> None:
     async with stepped_database(partitions_per_table=1) as (store, database):
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await table.write(put(thread("EC2", "shown")))
         [number] = table.partitions.map.numbers
@@ -178,11 +179,11 @@ async def test_a_destination_is_active_once_the_positions_of_its_snapshot_are_st
     broker = FakeBroker()
     settings = {"partitions_per_table": 1, "relays": relay_settings(snapshot="initial")}
     async with stepped_database(broker=broker, **settings) as (store, database):
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await table.write(put(thread("EC2", "a")))
         with broker.silent():
-            await database.change_destination(EnableDestination("Thread", TOPIC))
+            await database.ask(EnableDestination("Thread", TOPIC))
             # The snapshot includes this change, so the relay continues after it.
             await table.write(put(thread("EC2", "b")))
             [number] = table.partitions.map.numbers

@@ -10,6 +10,7 @@ from msgspec import structs
 from dynactor.actors.database.database import Database
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
 from dynactor.actors.phases.destination_phases import DisableDestination, EnableDestination
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import StreamSettings
 from dynactor.storage import key_layout
@@ -252,7 +253,7 @@ async def test_a_table_with_items_is_not_new_although_all_its_partitions_are(sna
         table = await active_table(database)
         await write_threads(table, range(100), of_items=ITEMS)
         await all_published(database, table)
-        await database.change_destination(DisableDestination("Thread", TOPIC))
+        await database.ask(DisableDestination("Thread", TOPIC))
         while table.definition.destinations[-1].status != "DISABLED":
             await asyncio.sleep(0)
         await halve_all(database, table)
@@ -305,7 +306,7 @@ async def test_a_destination_that_was_cut_off_is_not_notified_of_ended_logs(rela
     async with running_database(broker=broker, relays=relays) as database:
         # With a stream, the logs are kept although the destination was cut off.
         stream = StreamSettings("", "NEW_AND_OLD_IMAGES")
-        await database.create_table(structs.replace(table_definition(), stream=stream))
+        await database.ask(CreateTable(structs.replace(table_definition(), stream=stream)))
         table = await active_again(database)
         with broker.unreachable():
             number = 0
@@ -338,7 +339,7 @@ async def test_a_disabled_destination_gets_the_changes_of_ended_logs(relays):
             await write_threads(table, range(100), of_items=ITEMS)
             await halve_all(database, table)
             await write_threads(table, range(100, 200), of_items=ITEMS)
-            await database.change_destination(DisableDestination("Thread", TOPIC))
+            await database.ask(DisableDestination("Thread", TOPIC))
             broker.answers.set()
             while table.definition.destinations[0].status != "DISABLED":
                 await asyncio.sleep(0)
@@ -360,7 +361,7 @@ async def test_a_destination_that_is_enabled_again_reads_no_log_that_ended_befor
         table = await active_table(database)
         await write_threads(table, range(60), of_items=ITEMS)
         await halve_all(database, table)
-        await database.change_destination(DisableDestination("Thread", TOPIC))
+        await database.ask(DisableDestination("Thread", TOPIC))
         while table.definition.destinations[-1].status != "DISABLED":
             await asyncio.sleep(0)
         await write_threads(table, range(60, 120), of_items=ITEMS)
@@ -374,7 +375,7 @@ async def test_a_destination_that_is_enabled_again_reads_no_log_that_ended_befor
 
 
 async def active_again(database: Database) -> Table:
-    await database.change_destination(EnableDestination("Thread", TOPIC))
+    await database.ask(EnableDestination("Thread", TOPIC))
     table = database.table("Thread")
     while table.definition.destinations[-1].status != "ACTIVE":
         await asyncio.sleep(0)

@@ -12,6 +12,8 @@ import pytest
 from dynactor.actors.derived.kafka.kafka_sink import KafkaSink
 from dynactor.actors.derived.kafka.replay_progress import ReplayStart
 from dynactor.actors.phases.destination_phases import EnableDestination
+from dynactor.actors.phases.replays import CancelReplay, Replays
+from dynactor.actors.table.messages import CreateTable, DeleteTable
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import ResourceNotFoundException, ValidationException
 from dynactor.model.writes.write import Delete
@@ -46,7 +48,7 @@ RELAYS = relay_settings()
 
 async def filled_table(database, items: int = 300) -> Table:
     """The table Thread with items that were written before it recorded changes."""
-    await database.create_table(table_definition())
+    await database.ask(CreateTable(table_definition()))
     table = database.table("Thread")
     await asyncio.gather(
         *(table.write(put(thread(f"forum {n}", "subject", n=n))) for n in range(items))
@@ -100,13 +102,13 @@ async def test_a_snapshot_and_the_later_changes_have_no_gap_and_no_overlap():
         changes = sum(map(len, consumed.changes.values()))
         # The progress is counted when it is stored, after the messages are published.
         async with asyncio.timeout(60):
-            while (progress := database.replays.find(started.replay_id)).changes < changes:
+            while (progress := database.part(Replays).find(started.replay_id)).changes < changes:
                 await asyncio.sleep(0.001)
         assert (consumed.gaps, progress.snapshots, progress.missing_changes) == (3, 1, 0)
         assert len(consumed.snapshot) == progress.items
         assert changes == progress.changes == progress.changes_total
         assert changes >= 400
-        await database.cancel_replay(started.replay_id)
+        await database.ask(CancelReplay(started.replay_id))
         await stopped_recording(table)
 
 
@@ -143,7 +145,7 @@ async def test_a_snapshot_continues_after_the_broker_was_silent():
         table = await filled_table(database)
         async with writing(table) as count:
             started = await replay(database, SNAPSHOT, follows=True)
-            while not database.replays.find(started.replay_id).items:
+            while not database.part(Replays).find(started.replay_id).items:
                 await asyncio.sleep(0)
             with broker.silent():
                 await wait_written(count, 50)
@@ -151,7 +153,7 @@ async def test_a_snapshot_continues_after_the_broker_was_silent():
         await all_published(database, started.replay_id)
         consumed = ConsumedTable.of(broker)
         assert consumed.items == await items_of(table)
-        assert database.replays.find(started.replay_id).snapshots == 1
+        assert database.part(Replays).find(started.replay_id).snapshots == 1
 
 
 async def test_a_crash_during_a_snapshot_starts_another_one(monkeypatch):
@@ -171,7 +173,7 @@ async def test_a_crash_during_a_snapshot_starts_another_one(monkeypatch):
             started = await replay(database, SNAPSHOT, follows=True)
             await wait_state(database, started.replay_id, "FOLLOWING")
         await all_published(database, started.replay_id)
-        assert database.replays.find(started.replay_id).snapshots == 3
+        assert database.part(Replays).find(started.replay_id).snapshots == 3
         consumed = ConsumedTable.of(broker)
         assert consumed.items == await items_of(table)
         assert consumed.gaps == 9
@@ -185,11 +187,11 @@ async def test_a_replay_that_crashes_repeatedly_fails_and_keeps_no_log(monkeypat
     async with running_database(broker=FakeBroker(), relays=RELAYS) as database:
         table = await filled_table(database, items=5)
         started = await replay(database, SNAPSHOT)
-        while database.replays.find(started.replay_id).state != "FAILED":
+        while database.part(Replays).find(started.replay_id).state != "FAILED":
             await asyncio.sleep(0)
         tails = {feed.partition_number: feed.tail for feed in await table.followers.feeds()}
         assert await table.followers.floors() == tails
-        cancelled = await database.cancel_replay(started.replay_id)
+        cancelled = await database.ask(CancelReplay(started.replay_id))
         assert cancelled.state == "FAILED"
         assert "the server's log" in (cancelled.problem or "")
         await stopped_recording(table)
@@ -222,7 +224,7 @@ async def test_records_whose_answer_the_client_library_cancels_are_sent_again():
                 await asyncio.sleep(0.001)
         await all_published(database, started.replay_id)
         assert ConsumedTable.of(broker).items == await items_of(table)
-        (progress,) = database.replays.all()
+        (progress,) = database.part(Replays).all()
         assert progress.snapshots == 1
 
 
@@ -317,10 +319,10 @@ async def test_changes_that_were_not_recorded_count_as_missing():
         table = await filled_table(database, items=20)
         first = await replay(database, SNAPSHOT, follows=True, topic="first")
         await write_threads(table, range(100, 120))
-        await database.cancel_replay(first.replay_id)
+        await database.ask(CancelReplay(first.replay_id))
         await stopped_recording(table)
         await write_threads(table, range(30))
-        await database.change_destination(EnableDestination("Thread", "threads"))
+        await database.ask(EnableDestination("Thread", "threads"))
         await write_threads(table, range(40))
         started = await replay(database, BEGINNING)
         progress = await wait_done(database, started.replay_id)
@@ -343,7 +345,7 @@ async def test_the_logs_are_kept_for_a_replay_and_trimmed_after_it():
         assert ConsumedTable.of(broker).items == await items_of(table)
         await database.actor.keep_streams()
         assert sum((await begins(table)).values()) == sum(before.values()) + 200
-        await database.cancel_replay(started.replay_id)
+        await database.ask(CancelReplay(started.replay_id))
         await stopped_recording(table)
 
 
@@ -355,9 +357,9 @@ async def test_a_replay_with_too_large_a_backlog_is_abandoned():
         started = await replay(database, SNAPSHOT, follows=True)
         await wait_state(database, started.replay_id, "FOLLOWING")
         with broker.silent():
-            while database.replays.find(started.replay_id).state == "FOLLOWING":
+            while database.part(Replays).find(started.replay_id).state == "FOLLOWING":
                 await write_threads(table, range(100))
-        progress = database.replays.find(started.replay_id)
+        progress = database.part(Replays).find(started.replay_id)
         assert progress.state == "FAILED"
         assert "10,000 bytes" in (progress.problem or "")
         await stopped_recording(table)
@@ -385,7 +387,7 @@ async def test_a_replay_stores_checkpoints_before_it_starts_and_deletes_them_at_
             assert [row.key async for row in rows_of(store, begin, end)] == keys
         await all_published(database, started.replay_id)
         assert ConsumedTable.of(broker).items == await items_of(table)
-        await database.cancel_replay(started.replay_id)
+        await database.ask(CancelReplay(started.replay_id))
         await stopped_recording(table)
         assert not [row async for row in rows_of(store, begin, end)]
 
@@ -399,7 +401,7 @@ async def test_a_failed_replay_ends_without_a_request(monkeypatch):
         table = await filled_table(database, items=5)
         started = await replay(database, SNAPSHOT)
         await stopped_recording(table)
-        assert database.replays.find(started.replay_id).state == "FAILED"
+        assert database.part(Replays).find(started.replay_id).state == "FAILED"
 
 
 async def test_a_topic_that_is_in_use_is_refused():
@@ -414,10 +416,10 @@ async def test_a_topic_that_is_in_use_is_refused():
         started = await replay(database, BEGINNING, follows=True)
         with pytest.raises(ValidationException, match="Another replay"):
             await replay(database, BEGINNING)
-        await database.create_table(table_definition("Other"))
+        await database.ask(CreateTable(table_definition("Other")))
         with pytest.raises(ValidationException, match="A replay is writing"):
-            await database.change_destination(EnableDestination("Other", COPY))
-        progress = await database.cancel_replay(started.replay_id)
+            await database.ask(EnableDestination("Other", COPY))
+        progress = await database.ask(CancelReplay(started.replay_id))
         assert progress.state == "CANCELLED"
         again = await replay(database, BEGINNING)
         await wait_done(database, again.replay_id)
@@ -429,9 +431,9 @@ async def test_a_replay_ends_with_the_reason_if_the_broker_refuses_it():
         table = await filled_table(database, items=5)
         with broker.unreachable(Refused("who are you")):
             started = await replay(database, SNAPSHOT)
-            while database.replays.find(started.replay_id).state != "FAILED":
+            while database.part(Replays).find(started.replay_id).state != "FAILED":
                 await asyncio.sleep(0)
-        assert database.replays.find(started.replay_id).problem == "who are you"
+        assert database.part(Replays).find(started.replay_id).problem == "who are you"
         await stopped_recording(table)
 
 
@@ -441,7 +443,7 @@ async def test_a_replay_reports_an_unreachable_broker_and_waits_for_it():
         table = await filled_table(database, items=5)
         with broker.unreachable():
             started = await replay(database, SNAPSHOT)
-            while database.replays.find(started.replay_id).problem is None:
+            while database.part(Replays).find(started.replay_id).problem is None:
                 await asyncio.sleep(0)
         progress = await wait_done(database, started.replay_id)
         assert progress.problem is None
@@ -475,7 +477,7 @@ async def test_after_a_restart_no_replay_exists_and_no_changes_are_recorded_for_
             checkpoints = key_layout.checkpoint_range(table.definition.table_id)
             assert not [row async for row in rows_of(store, *checkpoints)]
             with pytest.raises(ResourceNotFoundException, match="started again"):
-                database.replays.find(started.replay_id)
+                database.part(Replays).find(started.replay_id)
 
 
 async def test_a_replay_ends_when_its_table_is_deleted():
@@ -484,8 +486,8 @@ async def test_a_replay_ends_when_its_table_is_deleted():
         await filled_table(database, items=5)
         started = await replay(database, SNAPSHOT, follows=True)
         await wait_state(database, started.replay_id, "FOLLOWING")
-        await database.delete_table("Thread")
-        assert database.replays.find(started.replay_id).state == "CANCELLED"
+        await database.ask(DeleteTable("Thread"))
+        assert database.part(Replays).find(started.replay_id).state == "CANCELLED"
         assert not broker.open_publishers
 
 
@@ -495,14 +497,14 @@ async def test_only_the_latest_ended_replays_are_listed():
         for _ in range(25):
             started = await replay(database, SNAPSHOT)
             await wait_done(database, started.replay_id)
-        assert len(database.replays.all()) == 20
-        assert database.replays.all()[-1].replay_id == started.replay_id
+        assert len(database.part(Replays).all()) == 20
+        assert database.part(Replays).all()[-1].replay_id == started.replay_id
 
 
 async def all_published(database, replay_id: str) -> None:
     """Wait until a replay with ``follow`` has published all changes so far."""
     await wait_state(database, replay_id, "FOLLOWING")
-    while (now := database.replays.find(replay_id)).changes < now.changes_total:
+    while (now := database.part(Replays).find(replay_id)).changes < now.changes_total:
         await asyncio.sleep(0)
 
 

@@ -10,6 +10,8 @@ from msgspec import structs
 
 from dynactor.actors.derived.kafka.replay_progress import ReplayStart
 from dynactor.actors.followers.table_snapshot import TableSnapshot
+from dynactor.actors.phases.replays import Replays
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import StreamSettings
 from dynactor.model.errors import ValidationException
@@ -47,7 +49,7 @@ ITEMS = 60
 async def streamed_table(database) -> Table:
     """The table Thread with a stream, so that its logs are kept."""
     stream = StreamSettings("", "NEW_AND_OLD_IMAGES")
-    await database.create_table(structs.replace(table_definition(), stream=stream))
+    await database.ask(CreateTable(structs.replace(table_definition(), stream=stream)))
     return database.table("Thread")
 
 
@@ -68,14 +70,14 @@ async def write_beside(table: Table, writes: int) -> None:
 
 async def all_followed(database, replay_id: str) -> None:
     await wait_state(database, replay_id, "FOLLOWING")
-    while (now := database.replays.find(replay_id)).changes < now.changes_total:
+    while (now := database.part(Replays).find(replay_id)).changes < now.changes_total:
         await asyncio.sleep(0)
 
 
 async def test_a_snapshot_and_the_later_changes_are_complete_despite_splits():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await write_beside(table, 400)
         async with splitting(database, table, 24):
@@ -94,7 +96,7 @@ async def test_a_split_between_a_snapshot_and_its_positions_loses_no_change(monk
     broker = FakeBroker()
     original = TableSnapshot.take
     async with running_database(broker=broker, relays=RELAYS) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await write_threads(table, range(100), of_items=ITEMS)
 
@@ -114,7 +116,7 @@ async def test_a_split_between_a_snapshot_and_its_positions_loses_no_change(monk
 async def test_a_finished_snapshot_has_all_earlier_changes_despite_splits():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await write_beside(table, 400)
         for _ in range(3):
@@ -142,7 +144,7 @@ async def test_all_changes_are_published_again_parents_before_children(follows: 
         await write_threads(table, range(100), of_items=ITEMS)
         started = await replay(database, BEGINNING, follows=follows)
         await (all_followed if follows else wait_done)(database, started.replay_id)
-        progress = database.replays.find(started.replay_id)
+        progress = database.part(Replays).find(started.replay_id)
         assert (progress.changes, progress.is_whole) == (2_200, True)
         assert progress.missing_changes == 0
         consumed = ConsumedTable.of(broker)
@@ -200,7 +202,7 @@ async def test_ended_logs_are_kept_for_a_replay_and_deleted_after_it():
             await asyncio.sleep(0)
         with broker.unreachable():
             started = await replay(database, BEGINNING)
-            while database.replays.find(started.replay_id).problem is None:
+            while database.part(Replays).find(started.replay_id).problem is None:
                 await asyncio.sleep(0)
             await database.actor.keep_streams()
             assert len(table.record.ended_logs) == 4
@@ -261,7 +263,7 @@ async def test_changes_before_a_split_are_missing_once_the_parents_log_is_delete
 async def test_the_recorded_changes_of_a_table_split_before_it_had_followers_are_incomplete():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await write_threads(table, range(100), of_items=ITEMS)
         for partition in table.record.partitions:

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.tables.destination_rules import default_topic
 from tests.support.databases.backed_up import (
@@ -38,7 +39,7 @@ async def test_the_topic_of_a_restored_table_starts_with_its_first_change(indexe
     relays = relay_settings(all_tables=True)
     definition = indexed_definition() if indexed else table_definition()
     async with running_database(broker=broker, relays=relays) as database:
-        await database.create_table(definition)
+        await database.ask(CreateTable(definition))
         source = database.table("Thread")
         for number in range(ITEMS):
             await source.write(put(thread(f"forum {number}", "subject", n=number, votes=1)))
@@ -58,7 +59,7 @@ async def test_a_topic_that_starts_with_a_snapshot_has_the_restored_items() -> N
     broker = FakeBroker()
     relays = relay_settings(all_tables=True, snapshot="initial")
     async with running_database(broker=broker, relays=relays) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         source = database.table("Thread")
         for number in range(ITEMS):
             await source.write(put(thread(f"forum {number}", "subject", n=number)))
@@ -75,7 +76,7 @@ async def test_a_table_that_is_restored_after_a_restart_gets_its_topic() -> None
     relays = relay_settings(all_tables=True)
     async with memory_store() as store:
         async with running_database(store, broker=broker, relays=relays) as database:
-            await database.create_table(table_definition())
+            await database.ask(CreateTable(table_definition()))
             await write_threads(database.table("Thread"), range(ITEMS), of_items=ITEMS)
             await begin_restore(database, await back_up(database))
         async with running_database(store, broker=broker, relays=relays) as database:

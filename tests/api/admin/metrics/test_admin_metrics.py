@@ -13,6 +13,8 @@ from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.partition import partition as partitions
 from dynactor.actors.partition.item_locks import Prepare, Release, TransactionPart
 from dynactor.actors.runtime.mailbox import MailboxFull
+from dynactor.actors.splitting.messages import SplitPartition
+from dynactor.actors.table.messages import CreateTable, UpdateTable
 from dynactor.actors.table.table import Table
 from dynactor.api.admin.metrics.exposition import exposition
 from dynactor.api.admin.metrics.tables import table_figures
@@ -74,7 +76,7 @@ async def add_index(database: Database) -> Table:
     index = NewGlobalIndex("by_posts", (KeyElement("posts", "HASH"),), "ALL")
     posts = (KeyAttribute("posts", "N"),)
     edit = TableEdit(index_creates=(index,), attribute_definitions=posts)
-    await database.update_table("Thread", edit)
+    await database.ask(UpdateTable("Thread", edit))
     return database.table("Thread")
 
 
@@ -85,7 +87,7 @@ async def until_active(table: Table) -> None:
 
 async def test_a_table_without_indexes_has_no_index_metrics():
     async with running_database() as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         found = await scrape(database)
     assert found["index_lag_records"] == found["index_lag_seconds"] == {}
     assert found["online_index_percentage_progress"] == {}
@@ -105,7 +107,7 @@ async def test_a_virtual_clock_has_a_metric_and_real_time_has_none():
 
 async def test_requests_that_conflict_with_a_transaction_are_counted():
     async with running_database() as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         item = thread("EC2", "a")
         ((_, action),) = actions((table, put(item)))
@@ -122,7 +124,7 @@ async def test_requests_that_conflict_with_a_transaction_are_counted():
 
 async def test_an_index_that_has_caught_up_has_no_lag():
     async with running_database() as database:
-        await database.create_table(with_index())
+        await database.ask(CreateTable(with_index()))
         table = database.table("Thread")
         await table.write(put(thread("EC2", "a", posts=1)))
         while table.followers.index_lag_records(table.definition.indexes[0]):
@@ -136,7 +138,7 @@ async def test_an_index_that_has_caught_up_has_no_lag():
 
 async def test_lag_is_the_number_and_the_age_of_the_changes_not_in_an_index():
     async with running_database() as database:
-        await database.create_table(with_index())
+        await database.ask(CreateTable(with_index()))
         table = database.table("Thread")
         actors = table.followers.indexes.get(1)
         assert actors is not None
@@ -162,7 +164,7 @@ async def test_lag_is_the_number_and_the_age_of_the_changes_not_in_an_index():
 
 async def test_the_progress_of_an_index_in_its_first_phase_is_zero():
     async with running_database(index_allocation_seconds=3600) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         await database.table("Thread").write(put(thread("EC2", "a", posts=1)))
         table = await add_index(database)
         assert table.definition.global_indexes[0].backfilling is False
@@ -174,7 +176,7 @@ async def test_the_progress_of_an_index_in_its_first_phase_is_zero():
 
 async def test_the_progress_of_a_backfill_rises_to_its_end():
     async with running_database() as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         for number in range(600):
             await table.write(put(thread(f"f{number}", "s", posts=number)))
@@ -200,7 +202,7 @@ async def test_the_progress_of_a_backfill_rises_to_its_end():
 
 async def test_a_backfill_takes_a_unit_for_each_kib_of_an_entry():
     async with running_database() as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await table.write(put({**thread("EC2", "a", posts=1), "text": {"S": "x" * 2100}}))
         await table.write(put({**thread("EC2", "b"), "text": {"S": "not in the index"}}))
@@ -215,7 +217,7 @@ async def test_a_backfill_that_waits_for_a_mailbox_counts_one_throttle_event_per
     monkeypatch: pytest.MonkeyPatch,
 ):
     async with running_database(partitions_per_table=1) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await table.write(put(thread("EC2", "a", posts=1)))
         # The limit applies to new partitions, which are those of the index.
@@ -245,7 +247,7 @@ def request_of(operation: str, body: bytes) -> Request:
 
 async def test_writes_refused_by_a_full_mailbox_are_counted():
     async with running_database(partitions_per_table=1) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await table.write(put(thread("EC2", "a")))
         (partition,) = table.partitions.values()
@@ -289,7 +291,7 @@ async def test_time_to_live_has_metrics_of_deletions_and_delay():
     settings = TimeToLiveSettings(delay_seconds=60.0, change_interval_seconds=0.0)
     of_table = (("table", "Thread"),)
     async with running_database(clock=clock, time_to_live=settings) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         found = await scrape(database)
         assert found["time_to_live_deleted_item_count"] == {}
@@ -314,10 +316,10 @@ async def test_time_to_live_has_metrics_of_deletions_and_delay():
 
 async def test_partitions_and_their_splits_are_counted():
     async with running_database(partitions_per_table=2) as database:
-        await database.create_table(with_index())
-        await database.split_partition("Thread", 1, b"\x10")
-        await database.split_partition("Thread", 6, b"\x20")
-        await database.split_partition("Thread", 3, b"\x30", index_id=1)
+        await database.ask(CreateTable(with_index()))
+        await database.ask(SplitPartition("Thread", 1, b"\x10"))
+        await database.ask(SplitPartition("Thread", 6, b"\x20"))
+        await database.ask(SplitPartition("Thread", 3, b"\x30", index_id=1))
         found = await scrape(database)
         of_table = (("index", ""), ("table", "Thread"))
         assert found["partitions"] == {of_table: 4, OF_INDEX: 3}

@@ -10,6 +10,7 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from dynactor.actors.database.database import Database
+from dynactor.actors.table.messages import CreateTable
 from dynactor.api.admin.metrics.exposition import exposition
 from dynactor.api.admin.metrics.server import server_figures
 from dynactor.api.execution.operation import Operation
@@ -50,7 +51,7 @@ async def scraped(
 async def test_messages_in_mailboxes_are_counted_by_kind_of_actor():
     async with running_database(partitions_per_table=1) as database:
         for name in ("One", "Two"):
-            await database.create_table(table_definition(name))
+            await database.ask(CreateTable(table_definition(name)))
         for name, count in (("One", 2), ("Two", 3)):
             for number in range(count):
                 database.table(name).submit(put(thread("EC2", str(number))))
@@ -68,7 +69,7 @@ async def test_waiting_changes_of_tables_are_counted_in_the_databases_mailbox():
         assert (await scraped(database))["mailbox_messages database"] == 0
         async with asyncio.TaskGroup() as group:
             for number in range(3):
-                group.create_task(database.create_table(table_definition(f"Table{number}")))
+                group.create_task(database.ask(CreateTable(table_definition(f"Table{number}"))))
             await asyncio.sleep(0)
             found = await scraped(database)
             assert found["mailbox_messages database"] > 0

@@ -8,6 +8,7 @@ from typing import Any, cast
 from msgspec import structs
 
 from dynactor.actors.database.database import Database
+from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.table import Table
 from dynactor.api.admin.metrics.tables import TABLES_A_TURN, table_figures
 from tests.support.databases.databases import running_database, table_definition
@@ -67,7 +68,7 @@ async def test_a_scrape_reads_few_tables_in_one_turn_of_the_loop():
     async with running_database() as database, asyncio.TaskGroup() as group:
         for number in range(PIECES * TABLES_A_TURN):
             definition = structs.replace(table_definition(), name=f"Thread{number}")
-            await database.create_table(definition)
+            await database.ask(CreateTable(definition))
         group.create_task(turns.count())
         await asyncio.sleep(0)
         noted = NotedDatabase(database, turns)

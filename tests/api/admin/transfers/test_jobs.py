@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from dynactor.actors.transfers import import_rows
+from dynactor.actors.transfers.table_exports import CancelExport, TableExports
 from dynactor.api.admin_port.listener import Administered, serving_admin
 from dynactor.api.http.browser_access import Access
 from dynactor.api.http.protocol import Protocol
@@ -104,12 +105,12 @@ async def test_an_export_is_canceled_in_each_phase(tmp_path: Path, phase: str) -
             begun = await call("ExportTableToPointInTime", TableArn=THREAD, S3Bucket=BUCKET)
             arn = begun["ExportDescription"]["ExportArn"]
             while True:
-                found = database.exports.find(id_of(arn))
+                found = database.part(TableExports).find(id_of(arn))
                 assert found is not None
                 if found.phase == phase:
                     break
                 await asyncio.sleep(0)
-            canceled = await database.cancel_export(id_of(arn))
+            canceled = await database.ask(CancelExport(id_of(arn)))
             assert (canceled.status, canceled.failure_code) == ("FAILED", "ExportCancelled")
             assert (await call.exported(arn))["FailureMessage"] == "An operator canceled the export"
             assert not call.written("manifest-summary.json")

@@ -14,6 +14,7 @@ import pytest
 from dynactor.actors.transfers import import_rows
 from dynactor.actors.transfers import uploads as transfers_uploads
 from dynactor.actors.transfers.decoded_files import DecodingHere
+from dynactor.actors.transfers.table_imports import TableImports
 from dynactor.api.clients.admin_client import AdminRequestFailed
 from dynactor.api.clients.client import RequestFailed
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
@@ -88,7 +89,7 @@ async def test_one_other_process_decodes_all_pieces_of_a_compressed_upload(
     monkeypatch.setattr(import_rows, "DecodingProcess", Process)
     sent: list[bytes] = []
     async with uploading() as here:
-        imports = here.endpoint.database.imports
+        imports = here.endpoint.database.part(TableImports)
         begun = await here.door.begin(CREATION)
         for number, content in enumerate(pieces):
             sent.append(content)
@@ -112,7 +113,7 @@ async def test_a_broken_connection_leaves_no_piece():
         )
         writer.write(head.encode() + content[: len(content) // 2])
         await writer.drain()
-        upload = here.endpoint.database.imports.uploads.find(begun.id)
+        upload = here.endpoint.database.part(TableImports).uploads.find(begun.id)
         assert upload is not None
         while not upload.receiving:
             await asyncio.sleep(0)
@@ -197,7 +198,7 @@ async def test_a_table_that_is_deleted_while_its_import_fails_leaves_a_canceled_
             )
             await turns()
             await here.door.send(begun.id, 0, piece(*range(9))[:-9])
-            imports = here.endpoint.database.imports
+            imports = here.endpoint.database.part(TableImports)
             (rows,) = imports._rows.values()
             while rows.failure is None:
                 await asyncio.sleep(0)

@@ -12,7 +12,6 @@ import pytest
 from anyio import fail_after
 from anyio.lowlevel import checkpoint
 
-from dynactor.actors.catalog.streams import StreamSettings
 from dynactor.actors.database.database import Database
 from dynactor.actors.table.messages import KeepStreams
 from dynactor.api.commands.transfers.mirror import final_writes
@@ -27,6 +26,7 @@ from dynactor.api.commands.transfers.mirror_tables import Side
 from dynactor.api.commands.transfers.table_copy import MIRROR_TAG, creation_request
 from dynactor.api.commands.transfers.terminal_progress import TerminalProgress
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
+from dynactor.streams.shard import ShardSettings
 from tests.support.clients.database_endpoint import DatabaseEndpoint, no_pause
 from tests.support.databases.databases import SetClock, running_database
 from tests.support.databases.splitting import halve
@@ -157,7 +157,7 @@ async def test_a_stopped_mirror_continues_from_its_state(tmp_path: Path):
 
 
 async def test_changes_are_followed_through_splits_and_rolled_shards(tmp_path: Path):
-    async with running_pair(tmp_path, streams=StreamSettings(shard_roll_seconds=600)) as pair:
+    async with running_pair(tmp_path, streams=ShardSettings(shard_roll_seconds=600)) as pair:
         await pair.run().mirror()
         await pair.put("song 6", "before the split")
 

@@ -8,16 +8,16 @@ Only the database's actor uses this module.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, TypeAlias
 
 import structlog
 
-from dynactor.actors.catalog.catalog_owner import CatalogOwner
-from dynactor.actors.runtime.mailbox import Message
-from dynactor.actors.table.environment import TableEnvironment
+from dynactor.actors.parts.long_work import Pieces
+from dynactor.actors.parts.part import Part, Parts
+from dynactor.actors.table.messages import OwnMessage
 from dynactor.model.limits import MIB
 from dynactor.storage import key_layout
+from dynactor.storage.catalog import Catalog
 from dynactor.storage.row_pages import rows_in
 from dynactor.storage.store import Closed, Full, Retry, Row, StoreError, Unknown
 
@@ -30,34 +30,30 @@ _Range: TypeAlias = tuple[bytes, bytes]
 _log = structlog.get_logger("actors")
 
 
-class EndReclaim(Message[None], frozen=True):
+class EndReclaim(OwnMessage, frozen=True):
     """The disk space of this range is reclaimed."""
 
     start: bytes
     end: bytes
 
 
-class SpaceReclaimer:
-    """Reclaims one range after another, in the background.
+class SpaceReclaimer(Part):
+    """Reclaims one range after another, in the background."""
 
-    ``tell(message)`` makes the database's actor call ``end``.
-    """
-
-    def __init__(
-        self, owner: CatalogOwner, environment: TableEnvironment, tell: Callable[[EndReclaim], None]
-    ) -> None:
-        self._owner = owner
-        self._store = environment.store
-        self._supervisor = environment.supervisor
-        self._tell = tell
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self.handlers = {EndReclaim: self._end}
         # Ranges in the order of the requests.
         self._waiting: dict[_Range, None] = {}
         self._current: _Range | None = None
         # Ranges to retry: the disk was too full, or the store was not ready.
         self._postponed: dict[_Range, None] = {}
 
-    async def resume(self) -> None:
-        """Continue with all pending ranges: at start, and after a crash."""
+    async def adopt(self, loaded: Catalog) -> None:
+        """Continue with all pending ranges, at the leader."""
+        del loaded
+        if not self._settings.is_leader:
+            return
         async for row in rows_in(self._store.latest, *key_layout.RECLAIMS):
             key_range = key_layout.reclaim_start(row.key), row.value
             if key_range != self._current:
@@ -70,12 +66,14 @@ class SpaceReclaimer:
             self._supervisor.run_in_background(self._work)
         self._waiting[key_range] = None
 
-    def begin_again(self) -> None:
+    async def keep(self, now_epoch_seconds: float) -> Pieces:
         """Retry the ranges that the store refused."""
+        del now_epoch_seconds
         for key_range in list(self._postponed):
             self.begin(key_range)
+        yield
 
-    async def end(self, message: EndReclaim) -> None:
+    async def _end(self, message: EndReclaim) -> None:
         """Delete the row of a range, unless the range was deleted and is to be reclaimed again.
 
         Raises:
@@ -108,7 +106,7 @@ class SpaceReclaimer:
             if isinstance(error, Full | Retry | Unknown):
                 self._postponed[key_range] = None
             return
-        self._tell(EndReclaim(*key_range))
+        self._parts.tell(EndReclaim(*key_range))
 
 
 def reclaim_row(key_range: _Range) -> Row:

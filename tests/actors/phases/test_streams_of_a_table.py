@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from dynactor.actors.catalog.catalog_owner import CatalogOwner
-from dynactor.actors.catalog.streams import StreamRegistry, StreamSettings, stream_row
+from dynactor.actors.phases.streams import StreamRegistry, stream_row
 from dynactor.streams.shard import Stream
-from tests.support.databases.databases import table_definition
+from tests.support.databases.databases import running_database, table_definition
 from tests.support.stores.rows import put
 from tests.support.stores.store import memory_store
 
@@ -22,9 +21,9 @@ def a_stream(table_id: int, number: int) -> Stream:
 
 
 async def test_all_streams_of_a_table_are_loaded_even_if_they_fill_several_pages():
-    async with memory_store() as store:
+    async with memory_store() as store, running_database(store) as database:
         streams = [a_stream(7, number) for number in range(COUNT)]
         await put(store, dict(map(stream_row, [*streams, a_stream(8, 0)])))
-        registry = StreamRegistry(CatalogOwner(store), store, StreamSettings())
-        await registry.load_table(store.latest, 7)
+        registry = database.part(StreamRegistry)
+        await registry.load_table(7)
         assert registry.all() == streams

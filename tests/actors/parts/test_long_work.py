@@ -13,7 +13,7 @@ import pytest
 from dynactor.actors.catalog.homes import MoveTables
 from dynactor.actors.database.database import Database
 from dynactor.actors.runtime.mailbox import MailboxClosed
-from dynactor.actors.table.messages import KeepStreams
+from dynactor.actors.table.messages import CreateTable, DeleteTable, KeepStreams, UpdateTable
 from dynactor.model.tables.table_rules import StreamChange, TableEdit
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import load_claims
@@ -36,8 +36,8 @@ STREAMED: Final = TableEdit(stream=StreamChange(enabled=True, view_type="KEYS_ON
 async def streamed(database: Database, *names: str) -> None:
     """Create tables with a stream and one change each."""
     for name in names:
-        await database.create_table(table_definition(name))
-        await database.update_table(name, STREAMED)
+        await database.ask(CreateTable(table_definition(name)))
+        await database.ask(UpdateTable(name, STREAMED))
         await database.table(name).write(put(thread("EC2", "a")))
 
 
@@ -54,7 +54,7 @@ async def test_other_messages_are_handled_between_two_tables_that_are_trimmed():
         first, second = (trim_gate(store, database, name) for name in NAMES)
         keeping = database.actor.ref.ask(KeepStreams())
         await first.reached()
-        creating = asyncio.ensure_future(database.create_table(table_definition("three")))
+        creating = asyncio.ensure_future(database.ask(CreateTable(table_definition("three"))))
         await asyncio.sleep(0)
         first.open()
         await second.reached()
@@ -70,7 +70,7 @@ async def test_a_table_that_is_deleted_between_two_pieces_is_not_trimmed():
         first, second = (trim_gate(store, database, name) for name in NAMES)
         keeping = database.actor.ref.ask(KeepStreams())
         await first.reached()
-        deleting = asyncio.ensure_future(database.delete_table("two"))
+        deleting = asyncio.ensure_future(database.ask(DeleteTable("two")))
         await asyncio.sleep(0)
         first.open()
         await deleting
@@ -132,7 +132,7 @@ class Guard:
 async def guarded(store: Store, guard: Guard) -> AsyncIterator[Database]:
     """A leader with the table Thread."""
     async with sharing(store) as (leader, _):
-        await leader.create_table(table_definition())
+        await leader.ask(CreateTable(table_definition()))
         leader.guard_moves(guard)
         yield leader
 
@@ -148,7 +148,7 @@ async def test_a_table_is_held_only_while_the_actor_moves_it():
             keeping = leader.actor.ref.ask(KeepStreams())
             await trimming.reached()
             async with anyio.create_task_group() as group:
-                group.start_soon(leader.change_homes, MoveTables(("Thread",), EPOCH))
+                group.start_soon(leader.ask, MoveTables(("Thread",), EPOCH))
                 await asyncio.sleep(0)
                 assert not guard.was_held
                 trimming.open()
@@ -162,7 +162,7 @@ async def test_a_table_is_held_only_while_the_actor_moves_it():
 
 async def test_a_table_stays_open_if_its_new_home_ends_before_the_claim():
     async with memory_store() as store, guarded(store, Guard(gives=1)) as leader:
-        await leader.change_homes(MoveTables(("Thread",), EPOCH))
+        await leader.ask(MoveTables(("Thread",), EPOCH))
         assert leader.runs("Thread")
         assert await load_claims(store.latest) == {}
         await leader.table("Thread").write(put(thread("EC2", "a")))
@@ -171,5 +171,5 @@ async def test_a_table_stays_open_if_its_new_home_ends_before_the_claim():
 async def test_a_table_with_a_long_request_stays_open():
     async with memory_store() as store, guarded(store, Guard(are_idle=False)) as leader:
         table = leader.table("Thread")
-        await leader.change_homes(MoveTables(("Thread",), EPOCH))
+        await leader.ask(MoveTables(("Thread",), EPOCH))
         assert leader.table("Thread") is table

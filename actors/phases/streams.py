@@ -6,28 +6,29 @@ durable records and never wait.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import inf
 from typing import Final
 
-from msgspec import Struct, msgpack
+from msgspec import msgpack
 
-from dynactor.actors.catalog.catalog_owner import CatalogOwner
-from dynactor.actors.catalog.long_work import Pieces
 from dynactor.actors.feeds.change_feed import ChangeFeed
+from dynactor.actors.parts.long_work import Pieces, chained
+from dynactor.actors.parts.part import Part, Parts
+from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import ResourceNotFoundException, TrimmedDataAccessException
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage import key_layout
+from dynactor.storage.catalog import Catalog
 from dynactor.storage.row_pages import rows_in
-from dynactor.storage.store import Group, Store, StoreError, Unknown, View
+from dynactor.storage.store import Group, StoreError, Unknown, View
 from dynactor.streams import change_log, changes_by_key
 from dynactor.streams import shard as shards
 from dynactor.streams.change_record import ChangeRecord
 from dynactor.streams.shard import Shard, Stream
 
-_DAY_SECONDS: Final = 24 * 60 * 60
 _MILLISECOND_SECONDS: Final = 0.001
 _PAGE_ROWS: Final = 1_000
 _PAGE_BYTES: Final = 1024 * 1024
@@ -38,14 +39,7 @@ _encoder = msgpack.Encoder()
 _decoder = msgpack.Decoder(Stream)
 
 
-class StreamSettings(Struct, frozen=True):
-    """The time that an open shard grows, and the retention of records."""
-
-    shard_roll_seconds: float = 4 * 60 * 60
-    retention_seconds: float = _DAY_SECONDS
-
-
-class StreamRegistry:
+class StreamRegistry(Part):
     """All readable streams.
 
     Invariant: memory matches the durable streams, with one exception. Deleted records, and the end
@@ -53,43 +47,67 @@ class StreamRegistry:
     change, they are shown again.
     """
 
-    def __init__(self, owner: CatalogOwner, store: Store, settings: StreamSettings) -> None:
-        self._owner = owner
-        self._store = store
-        self._settings = settings
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._homes = parts.homes
+        self._shards = parts.settings.streams
         self._streams: dict[tuple[str, str], Stream] = {}
         # The ends of shards whose closing is being committed, by shard id. Later changes belong to
         # child shards, or to no shard.
         self._closing: dict[str, int] = {}
         self._feeds: dict[int, ChangeFeed] = {}
 
-    async def load(self, view: View) -> None:
-        """Load the streams: at start, and after a crash of the database's actor."""
-        self._streams.clear()
-        await self._load(view, key_layout.STREAMS)
+    async def load(self, loaded: Catalog) -> None:
+        """Load the streams of the tables whose home this is; the leader's also of deleted ones."""
+        ids = {each.definition.name: each.definition.table_id for each in loaded.tables}
+        here = {table_id for name, table_id in ids.items() if self._homes.is_here(name)}
+        elsewhere = set(ids.values()) - here
+        self._streams = {
+            (stream.table_name, stream.label): stream
+            for stream in await _stored(self._store.latest)
+            if stream.table_id in here
+            or (self._settings.is_leader and stream.table_id not in elsewhere)
+        }
 
-    async def load_table(self, view: View, table_id: int) -> None:
+    async def load_table(self, table_id: int) -> None:
         """Load the streams of one table, which this node has become the home of."""
-        await self._load(view, key_layout.streams_of(table_id))
-
-    async def _load(self, view: View, key_range: tuple[bytes, bytes]) -> None:
-        async for row in rows_in(view, *key_range):
+        async for row in rows_in(self._store.latest, *key_layout.streams_of(table_id)):
             self.remember(_decoder.decode(row.value))
-
-    def keep_only(self, is_kept: Callable[[Stream], bool]) -> None:
-        """Forget the streams of tables that have another home."""
-        self._streams = {key: each for key, each in self._streams.items() if is_kept(each)}
 
     def forget_table(self, table_id: int) -> None:
         """Forget the streams of a table that gets another home."""
-        self.keep_only(lambda stream: stream.table_id != table_id)
+        self._streams = {
+            key: each for key, each in self._streams.items() if each.table_id != table_id
+        }
+
+    async def opening(self, table: Table) -> None:
+        """Let streams read the logs: requests read their tails as soon as they find the table."""
+        await self.attach_logs(table)
+
+    async def resume(self, table: Table) -> None:
+        """Let streams read the logs of a table, if it has logs."""
+        await self.attach_logs(table)
+
+    def may_move(self, table: Table) -> bool:
+        """Whether no stream of an earlier table with this name is readable."""
+        definition = table.definition
+        return all(
+            stream.table_id == definition.table_id
+            for stream in self._streams.values()
+            if stream.table_name == definition.name
+        )
+
+    async def keep(self, now_epoch_seconds: float) -> Pieces:
+        """Roll old shards, and forget old streams."""
+        async for _ in chained(self._roll(now_epoch_seconds), self._expire(now_epoch_seconds)):
+            yield
 
     # -- for requests -----------------------------------------------------------------------
 
-    async def stored_names(self) -> list[tuple[str, str]]:
-        """The tables and labels of all streams, also of tables that have another home."""
-        rows = rows_in(self._store.durable(), *key_layout.STREAMS)
-        streams = [_decoder.decode(row.value) async for row in rows]
+    async def names(self) -> Sequence[tuple[str, str]]:
+        """The tables and labels of all streams, sorted, also of tables that have another home."""
+        is_whole = not self._tables.elsewhere
+        streams = self._streams.values() if is_whole else await _stored(self._store.durable())
         return sorted((stream.table_name, stream.label) for stream in streams)
 
     def all(self) -> Sequence[Stream]:
@@ -110,7 +128,7 @@ class StreamRegistry:
 
     async def read(
         self, shard: Shard, after: int, *, max_records: int, max_bytes: int
-    ) -> list[ChangeRecord]:
+    ) -> Sequence[ChangeRecord]:
         """The first durable records of a shard with counters above ``after``."""
         # Read the tail before the first await: if the shard is rolled meanwhile, newer records
         # belong to its child.
@@ -132,7 +150,7 @@ class StreamRegistry:
 
     async def records(
         self, stream: Stream, shard: Shard, after: int, *, max_records: int, max_bytes: int
-    ) -> list[ChangeRecord]:
+    ) -> Sequence[ChangeRecord]:
         """The records for a client; raises if the client would skip deleted records.
 
         Records outside of memory are read with the stream and the trim mark of the log, all from
@@ -168,6 +186,11 @@ class StreamRegistry:
     def attach(self, feeds: Iterable[ChangeFeed]) -> None:
         """Register the feeds of logs, from which records and tails are read."""
         self._feeds.update((feed.partition_number, feed) for feed in feeds)
+
+    async def attach_logs(self, table: Table) -> None:
+        """Register the feeds of a table's logs, if it has logs."""
+        if table.definition.records_changes or table.record.ended_logs:
+            self.attach(await table.followers.feeds())
 
     def attached(self, partition_numbers: Iterable[int]) -> bool:
         """Whether any of these partitions has recorded changes since the server started."""
@@ -221,7 +244,7 @@ class StreamRegistry:
         return shards.disabled(stream, ends, now_epoch_seconds)
 
     @contextmanager
-    def closing(self, stream: Stream) -> Iterator[None]:
+    def ending(self, stream: Stream) -> Iterator[None]:
         """Hide records after the ends of a stream's shards while the ends are being committed."""
         self._closing = {
             shard.shard_id: shard.last for shard in stream.shards if shard.last is not None
@@ -247,7 +270,7 @@ class StreamRegistry:
         """Whether any stream shows one of these partitions' logs."""
         return any(map(self._shows, partition_numbers))
 
-    async def roll(self, now_epoch_seconds: float) -> Pieces:
+    async def _roll(self, now_epoch_seconds: float) -> Pieces:
         """Close the open shards that are old enough, each with a child after it.
 
         Shards that were closed a day ago are forgotten.
@@ -258,23 +281,23 @@ class StreamRegistry:
                 continue
             tails = {shard.partition_number: self.tail(shard) for shard in stream.shards}
             rolled = shards.rolled(
-                stream, tails, now_epoch_seconds, self._settings.shard_roll_seconds
+                stream, tails, now_epoch_seconds, self._shards.shard_roll_seconds
             )
-            kept = shards.trimmed(rolled, {}, now_epoch_seconds, self._settings.retention_seconds)
+            kept = shards.trimmed(rolled, {}, now_epoch_seconds, self._shards.retention_seconds)
             if kept.shards == stream.shards:
                 continue
-            with self.closing(kept):
+            with self.ending(kept):
                 await self._replace(kept)
             yield
 
-    async def expire(self, now_epoch_seconds: float) -> Pieces:
+    async def _expire(self, now_epoch_seconds: float) -> Pieces:
         """Forget streams that ended a day ago, and delete logs that no other stream shows."""
         for key in sorted(self._streams):
             stream = self._streams.get(key)
             if stream is None or stream.disabled_epoch_seconds is None:
                 continue
             ended_seconds = now_epoch_seconds - stream.disabled_epoch_seconds
-            if ended_seconds < self._settings.retention_seconds:
+            if ended_seconds < self._shards.retention_seconds:
                 continue
             # Remove the stream before the deletion is durable: no reader may skip a record without
             # an error.
@@ -314,7 +337,7 @@ class StreamRegistry:
         (stored,) = await self._store.latest.load([key])
         trimmed = change_log.decode_trim(stored).counter
         if self._shows(feed.partition_number):
-            retention_seconds = self._settings.retention_seconds
+            retention_seconds = self._shards.retention_seconds
             oldest_us = int((now - retention_seconds) * MICROSECONDS_PER_SECOND)
             aged, rest_seconds = await self._aged(feed.partition_number, trimmed, oldest_us)
             floor = min(floor, aged)
@@ -328,7 +351,7 @@ class StreamRegistry:
         up_to = {feed.partition_number: floor}
         before, changed = [], []
         for stream in self.all():
-            kept = shards.trimmed(stream, up_to, now, self._settings.retention_seconds)
+            kept = shards.trimmed(stream, up_to, now, self._shards.retention_seconds)
             if kept.shards != stream.shards:
                 before.append(stream)
                 changed.append(kept)
@@ -455,6 +478,11 @@ def _up_to(last: int, records: list[ChangeRecord]) -> list[ChangeRecord]:
     if not records or records[-1].sequence_number.counter <= last:
         return records
     return [record for record in records if record.sequence_number.counter <= last]
+
+
+async def _stored(view: View) -> list[Stream]:
+    """All stored streams."""
+    return [_decoder.decode(row.value) async for row in rows_in(view, *key_layout.STREAMS)]
 
 
 def stream_row(stream: Stream) -> tuple[bytes, bytes]:

@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
-
-from msgspec import Struct
-
-from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.derived.kafka.kafka_environment import KafkaEnvironment
-from dynactor.actors.derived.kafka.relay_settings import RelaySettings
-from dynactor.actors.runtime.mailbox import Message
-from dynactor.actors.table.environment import TableEnvironment
+from dynactor.actors.parts.part import Part, Parts
 from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import ValidationException
 from dynactor.model.tables import destination_rules as rules
 from dynactor.streams.kafka.message import KafkaSource
 
 
-class Origins(Struct, frozen=True):
-    """The region and the account that the server names as the source of changes."""
+class Publishing(Part):
+    """The broker, and the description of tables for consumers. ``kafka`` is None without a broker.
 
-    region: str
-    account_id: str
+    It closes the broker after the tables, because relays publish until their table is closed.
+    """
 
-
-class Publishing(NamedTuple):
-    """The parts that relays and replays share. ``tell`` sends to the database's actor."""
-
-    owner: CatalogOwner
-    environment: TableEnvironment
-    settings: RelaySettings
-    origins: Origins
-    kafka: KafkaEnvironment | None
-    tell: Callable[[Message[Any]], None]
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self.settings = parts.settings.relays
+        self.kafka = (
+            KafkaEnvironment.of(parts.broker, self.settings, parts.environment)
+            if parts.broker
+            else None
+        )
 
     def needed_kafka(self) -> KafkaEnvironment:
         """The Kafka environment.
@@ -52,11 +42,16 @@ class Publishing(NamedTuple):
         """The description of a table for consumers, with its destination's precision of times."""
         destination = rules.in_use(definition)
         return KafkaSource(
-            self.origins.region,
-            self.origins.account_id,
+            self._settings.region,
+            self._settings.account_id,
             definition.name,
             definition.key_schema,
             self.settings.topic_prefix,
             self.settings.version,
             "MILLISECOND" if destination is None else destination.precision,
         )
+
+    async def close(self) -> None:
+        """Close the broker; the relays have ended."""
+        if self.kafka is not None:
+            await self.kafka.shared.close()

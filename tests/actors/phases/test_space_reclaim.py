@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import anyio
 import pytest
 
+from dynactor.actors.backups.table_backups import DeleteTableBackup
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
-from dynactor.actors.catalog.space_reclaim import EndReclaim, SpaceReclaimer, reclaim_row
+from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.database.database import Database
 from dynactor.actors.feeds.change_feed import RecentChanges
 from dynactor.actors.limits.burst_balances import BalanceWriter
 from dynactor.actors.partition.table_partition import PartitionSettings
+from dynactor.actors.parts.database_settings import DatabaseSettings
+from dynactor.actors.parts.part import Parts
+from dynactor.actors.phases.space_reclaim import EndReclaim, SpaceReclaimer, reclaim_row
 from dynactor.actors.runtime.clock import SystemClock
+from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.table.environment import TableEnvironment
+from dynactor.actors.table.messages import CreateTable, DeleteTable
 from dynactor.model.limits import KIB, MIB
 from dynactor.storage import burst_balances, key_layout
 from dynactor.storage.store import Damaged, Full, Store, StoreError
@@ -61,7 +68,7 @@ async def store() -> AsyncIterator[WatchedStore]:
 
 
 async def make_large(database: Database, name: str = "Thread") -> None:
-    await database.create_table(table_definition(name))
+    await database.ask(CreateTable(table_definition(name)))
     table = database.table(name)
     text = "x" * 390 * KIB
     for at in range(LARGE_BYTES // len(text)):
@@ -87,9 +94,9 @@ async def wait_until_reclaimed(store: Store) -> None:
 
 async def test_the_space_of_a_small_table_is_not_reclaimed(store: WatchedStore) -> None:
     async with running_database(store) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         await database.table("Thread").write(put(thread("EC2", "one")))
-        await database.delete_table("Thread")
+        await database.ask(DeleteTable("Thread"))
         assert await ranges_to_reclaim(store) == []
     assert store.asked == []
 
@@ -98,7 +105,7 @@ async def test_reclaimed_space_is_not_reclaimed_again(store: WatchedStore) -> No
     store.may_end.set()
     async with running_database(store) as database:
         await make_large(database)
-        await database.delete_table("Thread")
+        await database.ask(DeleteTable("Thread"))
         await wait_until_reclaimed(store)
     async with running_database(store):
         pass
@@ -108,13 +115,13 @@ async def test_reclaimed_space_is_not_reclaimed_again(store: WatchedStore) -> No
 async def test_each_start_continues_the_reclaim_until_it_is_done(store: WatchedStore) -> None:
     async with running_database(store) as database:
         await make_large(database)
-        await database.delete_table("Thread")
+        await database.ask(DeleteTable("Thread"))
         await store.begun.wait()
     for _ in range(2):
         store.begun.clear()
         # Neither the start nor a request waits for the reclaim.
         async with running_database(store) as database:
-            await database.create_table(table_definition(f"Other{len(store.asked)}"))
+            await database.ask(CreateTable(table_definition(f"Other{len(store.asked)}")))
             await store.begun.wait()
     assert len(await ranges_to_reclaim(store)) == 1
     store.may_end.set()
@@ -131,7 +138,7 @@ async def test_the_space_of_tables_is_reclaimed_one_table_after_another(
     async with running_database(store) as database:
         for name in ("First", "Second"):
             await make_large(database, name)
-            await database.delete_table(name)
+            await database.ask(DeleteTable(name))
         await store.begun.wait()
         assert store.asked == [rows_of(1)]
         assert len(await ranges_to_reclaim(store)) == 2
@@ -145,7 +152,7 @@ async def test_the_space_of_a_large_deleted_backup_is_reclaimed(store: WatchedSt
     async with running_database(store) as database:
         await make_large(database)
         backup = await back_up(database)
-        await database.delete_table_backup(backup.backup_id, ARN)
+        await database.ask(DeleteTableBackup(backup.backup_id, ARN))
         await wait_until_reclaimed(store)
     assert store.asked == [rows_of(backup.rows_id)]
 
@@ -157,7 +164,7 @@ async def test_the_space_of_a_table_whose_deletion_failed_is_not_reclaimed(
         await make_large(database)
         store.refusal = Full("the disk is full")
         with pytest.raises(Exception, match="the disk is full"):
-            await database.delete_table("Thread")
+            await database.ask(DeleteTable("Thread"))
         store.refusal = None
         assert await ranges_to_reclaim(store) == []
     assert store.asked == []
@@ -168,7 +175,7 @@ async def test_a_reclaim_that_failed_on_a_full_disk_is_retried(store: WatchedSto
     store.failure = Full("the disk is full")
     async with running_database(store, keep_streams_seconds=86_400) as database:
         await make_large(database)
-        await database.delete_table("Thread")
+        await database.ask(DeleteTable("Thread"))
         await store.begun.wait()
         store.failure = None
         await database.actor.keep_streams()
@@ -183,7 +190,7 @@ async def test_a_failed_reclaim_delays_no_other_and_is_retried_at_the_next_start
     async with running_database(store, keep_streams_seconds=86_400) as database:
         for name in ("First", "Second"):
             await make_large(database, name)
-            await database.delete_table(name)
+            await database.ask(DeleteTable(name))
         store.may_end.set()
         with anyio.fail_after(HANG_SECONDS):
             while len(store.asked) < 2:
@@ -200,7 +207,7 @@ async def test_the_record_of_a_reclaimed_range_is_deleted_later_if_that_failed(
 ) -> None:
     async with running_database(store) as database:
         await make_large(database)
-        await database.delete_table("Thread")
+        await database.ask(DeleteTable("Thread"))
         await store.begun.wait()
         store.refusal = Full("the disk is full")
         store.may_end.set()
@@ -237,10 +244,9 @@ async def test_the_logs_kept_for_a_cut_off_destination_are_reclaimed_after_a_res
 async def test_a_range_requested_again_during_its_reclaim_is_reclaimed_again(
     store: WatchedStore,
 ) -> None:
-    told: asyncio.Queue[EndReclaim] = asyncio.Queue()
-    owner = CatalogOwner(store)
+    told: asyncio.Queue[Message[Any]] = asyncio.Queue()
     rows = rows_of(1)
-    await owner.change(puts=[reclaim_row(rows)])
+    await CatalogOwner(store).change(puts=[reclaim_row(rows)])
     async with anyio.create_task_group() as tasks:
         clock = SystemClock()
         loaded = await burst_balances.load(store.latest)
@@ -252,8 +258,17 @@ async def test_a_range_requested_again_during_its_reclaim_is_reclaimed_again(
             PartitionSettings(MIB),
             BalanceWriter(store, clock, loaded, owners=list),
         )
-        reclaimer = SpaceReclaimer(owner, environment, told.put_nowait)
-        await reclaimer.resume()
+        parts = Parts(
+            [SpaceReclaimer],
+            environment,
+            DatabaseSettings(),
+            Tables(),
+            None,
+            tell=told.put_nowait,
+            tell_later=lambda _, message: told.put_nowait(message),
+        )
+        await parts.adopt()
+        reclaimer, end = parts[SpaceReclaimer], parts.handlers[EndReclaim]
         await store.begun.wait()
         # More rows of the range are deleted while the engine is already compacting it.
         reclaimer.begin(rows)
@@ -261,9 +276,9 @@ async def test_a_range_requested_again_during_its_reclaim_is_reclaimed_again(
         first = await told.get()
         await store.begun.wait()
         reclaimer.begin(rows)
-        await reclaimer.end(first)
+        await end(first)
         assert len(await ranges_to_reclaim(store)) == 1
     while not told.empty():
-        await reclaimer.end(told.get_nowait())
+        await end(told.get_nowait())
     assert await ranges_to_reclaim(store) == []
     assert len(store.asked) == 3

@@ -12,12 +12,17 @@ phase, and the same message ends the phase later.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.messages import OwnMessage
+from dynactor.actors.table.table import Table
+from dynactor.model.errors import DynamoDBError
+from dynactor.storage.store import StoreError
 
 T = TypeVar("T")
 
@@ -33,7 +38,7 @@ class Subject(NamedTuple):
     part_id: int = 0
 
 
-class EndPhase(Message[None], frozen=True):
+class EndPhase(OwnMessage, frozen=True):
     """The phase that a subject entered with this number has ended.
 
     Numbers rise and are not stored. A message for a phase that was left has no effect.
@@ -70,6 +75,17 @@ def update_phases(
     }
 
 
+def whole_table(table: Table) -> Iterable[int]:
+    """The id of the only subject of a table, which is the table itself."""
+    del table
+    return (0,)
+
+
+def table_subject(table: Table, part_id: int = 0) -> Subject:
+    """A table, or a part of it, as a subject."""
+    return Subject(table.definition.table_id, table.definition.name, part_id)
+
+
 class _Entered(NamedTuple):
     """The current phase of a subject, and the number that its ``EndPhase`` must have."""
 
@@ -91,10 +107,12 @@ class PhaseMachine(Generic[T]):
         find: Callable[[Subject], T | None],
         stored_phase: Callable[[T], str],
         tell: Callable[[float, Message[Any]], None],
+        part_ids: Callable[[Table], Iterable[int]] | None = whole_table,
     ) -> None:
         """``find`` returns the stored subject, or None if it no longer exists.
 
-        ``tell`` sends a message to the database's actor after a number of seconds.
+        ``tell`` sends a message to the database's actor after a number of seconds. ``part_ids``
+        returns the subjects of a table; None if the subjects don't end with their table.
         """
         for phase in phases.values():
             assert all(name is GONE or name in phases for name in phase.then)
@@ -103,8 +121,32 @@ class PhaseMachine(Generic[T]):
         self._find = find
         self._stored_phase = stored_phase
         self._tell = tell
+        self._part_ids = part_ids
         self._numbers = count(1)
         self._entered: dict[Subject, _Entered] = {}
+        # The subjects whose next phase the store refused; the phase is retried.
+        self._refused: set[Subject] = set()
+
+    @property
+    def is_of_tables(self) -> bool:
+        """Whether the subjects are tables or parts of tables."""
+        return self._part_ids is not None
+
+    @property
+    def has_table_work(self) -> bool:
+        """Whether closing a table stops the work of a phase. Otherwise phases only take time."""
+        starts = any(phase.start is not None for phase in self._phases.values())
+        return self.is_of_tables and starts
+
+    async def resume_table(self, table: Table) -> None:
+        """Resume all subjects of a table.
+
+        Raises:
+            StoreError, DynamoDBError: the work of a phase can't be started.
+        """
+        if self._part_ids is not None:
+            for part_id in self._part_ids(table):
+                await self.resume(table_subject(table, part_id))
 
     async def resume(self, subject: Subject) -> None:
         """Enter a subject's stored phase, at start and after changes, unless it is entered.
@@ -160,14 +202,29 @@ class PhaseMachine(Generic[T]):
         await self._enter(subject, thing, name)
         return True
 
+    @contextmanager
+    def trying(self, subject: Subject) -> Iterator[None]:
+        """Note whether the store refuses the next phase of a subject."""
+        try:
+            yield
+        except (StoreError, DynamoDBError):
+            self._refused.add(subject)
+            raise
+        self._refused.discard(subject)
+
+    def is_refused(self, table_id: int) -> bool:
+        """Whether the store refuses the next phase of a table or of a part of it."""
+        return any(subject.table_id == table_id for subject in self._refused)
+
     def forget(self, table_id: int | None = None) -> None:
         """Forget the phases of a table's subjects, or of all, because their work was stopped.
 
         ``resume`` enters them again.
         """
-        for subject in list(self._entered):
+        for subject in [*self._entered, *self._refused]:
             if table_id is None or subject.table_id == table_id:
-                del self._entered[subject]
+                self._entered.pop(subject, None)
+                self._refused.discard(subject)
 
     async def _enter(self, subject: Subject, thing: T, name: str) -> None:
         phase = self._phases[name]

@@ -9,8 +9,9 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec import structs
 
-from dynactor.actors.catalog.streams import StreamSettings as Settings
 from dynactor.actors.database.database import Database
+from dynactor.actors.phases.streams import StreamRegistry
+from dynactor.actors.table.messages import CreateTable, UpdateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import StreamSettings
 from dynactor.model.errors import (
@@ -23,7 +24,7 @@ from dynactor.model.tables.stream_rules import StreamChange
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.storage import key_layout
 from dynactor.storage.store import Full, NotCached, Row, Store, View
-from dynactor.streams.shard import Shard, Stream
+from dynactor.streams.shard import Shard, ShardSettings, Stream
 from tests.support.databases.databases import (
     SetClock,
     put,
@@ -63,12 +64,12 @@ class Streamed:
         self.database = database
         self.table: Table = database.table("Thread")
         [self.number] = self.table.partitions.map.numbers
-        [stream] = database.streams.all()
+        [stream] = database.part(StreamRegistry).all()
         self.row = key_layout.stream(stream.table_id, stream.label)
 
     @property
     def stream(self) -> Stream:
-        [stream] = self.database.streams.all()
+        [stream] = self.database.part(StreamRegistry).all()
         return stream
 
     @property
@@ -80,14 +81,14 @@ class Streamed:
 
     async def read(self, shard: Shard) -> list[int]:
         """The counters of the records in a shard."""
-        records = await self.database.streams.read(
+        records = await self.database.part(StreamRegistry).read(
             shard, 0, max_records=MAX_RECORDS, max_bytes=1 << 20
         )
         return [record.sequence_number.counter for record in records]
 
     async def records(self, shard: Shard, after: int) -> list[int]:
         """The counters of the records that a client gets."""
-        records = await self.database.streams.records(
+        records = await self.database.part(StreamRegistry).records(
             self.stream, shard, after, max_records=MAX_RECORDS, max_bytes=1 << 20
         )
         return [record.sequence_number.counter for record in records]
@@ -141,11 +142,11 @@ async def streamed(stepped: type[SteppedStore] = SteppedStore) -> AsyncIterator[
     settings = {
         "partitions_per_table": 1,
         "keep_streams_seconds": 10 * DAY_SECONDS,
-        "streams": Settings(shard_roll_seconds=HOUR_SECONDS, retention_seconds=DAY_SECONDS),
+        "streams": ShardSettings(shard_roll_seconds=HOUR_SECONDS, retention_seconds=DAY_SECONDS),
     }
     async with memory_store() as inner:
         async with running_database(inner, clock, **settings) as database:
-            await database.create_table(definition)
+            await database.ask(CreateTable(definition))
             for number in range(WRITES):
                 await database.table("Thread").write(put(thread("EC2", "a", posts=number)))
         store = stepped(inner)
@@ -258,12 +259,12 @@ async def test_trimming_that_the_store_refuses_is_undone_for_readers() -> None:
 
 async def test_an_expired_stream_is_removed_for_readers_before_its_records_are_deleted() -> None:
     async with streamed() as it, asyncio.TaskGroup() as tasks:
-        await it.database.update_table("Thread", OFF)
+        await it.database.ask(UpdateTable("Thread", OFF))
         it.clock.step(DAY_SECONDS)
         storing = it.store.gate_before(commits_that_delete(it.row))
         kept = tasks.create_task(it.database.actor.keep_streams())
         await storing.reached()
-        assert it.database.streams.all() == []
+        assert it.database.part(StreamRegistry).all() == []
         storing.open()
         await kept
 
@@ -271,7 +272,7 @@ async def test_an_expired_stream_is_removed_for_readers_before_its_records_are_d
 async def test_a_stream_whose_end_the_store_refuses_misses_no_change() -> None:
     async with streamed() as it:
         storing = it.store.gate_before(commits_that_put(it.row))
-        refused = asyncio.create_task(it.database.update_table("Thread", OFF))
+        refused = asyncio.create_task(it.database.ask(UpdateTable("Thread", OFF)))
         await storing.reached()
         await it.write(WRITES)
         storing.fail(Full("the disk is full"))
@@ -285,7 +286,7 @@ async def test_a_stream_that_is_being_disabled_shows_no_record_after_its_end() -
     async with streamed() as it, asyncio.TaskGroup() as tasks:
         [shard] = it.shards
         storing = it.store.gate_before(commits_that_put(it.row))
-        disabled = tasks.create_task(it.database.update_table("Thread", OFF))
+        disabled = tasks.create_task(it.database.ask(UpdateTable("Thread", OFF)))
         await storing.reached()
         await it.write(WRITES)
         assert await it.read(shard) == [1, 2, 3]
@@ -305,7 +306,7 @@ async def test_a_disabled_stream_ends_after_all_records_that_it_showed() -> None
         forums = forums_of(it.table)
         slow = tasks.create_task(it.table.write(put(thread(forums[second], "a"))))
         await busy.reached()
-        disabled = tasks.create_task(it.database.update_table("Thread", OFF))
+        disabled = tasks.create_task(it.database.ask(UpdateTable("Thread", OFF)))
         await turns()
         await it.table.write(put(thread(forums[first], "a")))
         busy.open()

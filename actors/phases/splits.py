@@ -11,18 +11,17 @@ Only the database's actor uses this module.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import structlog
 from msgspec import structs
 
-from dynactor.actors.catalog.catalog_owner import CatalogOwner
-from dynactor.actors.catalog.streams import StreamRegistry, stream_row
 from dynactor.actors.indexes.global_index import GlobalIndexActors
 from dynactor.actors.partition.partition_actors import PartitionActors
-from dynactor.actors.runtime.clock import Clock
-from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.parts.part import Part, Parts
+from dynactor.actors.phases.streams import StreamRegistry, stream_row
+from dynactor.actors.splitting.messages import GrowTable, SplitPartition, SplitReason, is_settled
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
 from dynactor.model.errors import ResourceInUseException, ValidationException
@@ -41,80 +40,43 @@ from dynactor.storage.catalog import (
     new_head,
 )
 from dynactor.storage.partition_map import PartitionMap
-from dynactor.storage.store import Row, Store
+from dynactor.storage.store import Row
 from dynactor.streams import change_log
 from dynactor.streams.shard import Stream
-
-# "throughput": the table has more units than its partitions can serve.
-SplitReason: TypeAlias = Literal["size", "heat", "throughput", "asked for"]
-
 
 _log = structlog.get_logger("actors")
 
 
-class SplitPartition(Message[tuple[int, int]], frozen=True):
-    """Split a partition of a table, or of one of its global indexes; the reply is its children.
+class Splitter(Part):
+    """Carries out splits."""
 
-    The second child starts at the position ``at``. ``share`` is the approximate part of the
-    partition's bytes before ``at``; ``reason`` is for logs and metrics.
-    """
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._splits: Counter[SplitReason] = Counter()
+        # A fixed number of partitions disables growth for throughput.
+        self._grows = parts.settings.partitions_per_table is None
+        self._streams = parts[StreamRegistry]
+        self.handlers = {SplitPartition: self._split_named, GrowTable: self._grow}
 
-    name: str
-    number: int
-    at: bytes
-    share: float = 0.5
-    index_id: int = TABLE_INDEX_ID
-    reason: SplitReason = "asked for"
+    @property
+    def splits(self) -> Mapping[SplitReason, int]:
+        """Number of partitions that were split since the server started, by reason."""
+        return dict(self._splits)
 
+    def grow(self, table: Table) -> None:
+        """Split a table's partitions soon, if its throughput needs more of them."""
+        self._parts.tell(GrowTable(table.definition.table_id, table.definition.name))
 
-class GrowTable(Message[None], frozen=True):
-    """A table or one of its indexes has fewer partitions than its throughput needs."""
+    async def _grow(self, message: GrowTable) -> None:
+        table = self._tables.same(message.name, message.table_id)
+        # Split once per message, so that other messages are handled in between.
+        if table is not None and await self._split_widest(table):
+            self._parts.tell(message)
 
-    table_id: int
-    name: str
+    async def _split_named(self, message: SplitPartition) -> tuple[int, int]:
+        return await self._split(self._tables.settled(message.name), message)
 
-
-def is_settled(definition: TableDefinition) -> bool:
-    """Whether partitions may be split now: not while the table or a follower is in a transition."""
-    settings = definition.time_to_live
-    return (
-        definition.status == "ACTIVE"
-        and all(
-            index.status == "ACTIVE" and index.backfilling is None
-            for index in definition.global_indexes
-        )
-        and (settings is None or settings.status in ("ENABLED", "DISABLED"))
-        and all(
-            destination.status in ("ACTIVE", "DISABLED", "ENABLE_FAILED", "BROKEN")
-            for destination in definition.destinations
-        )
-    )
-
-
-class Splitter:
-    """Carries out splits.
-
-    ``splits`` is the number of splits since the server started, by reason.
-    """
-
-    def __init__(
-        self,
-        owner: CatalogOwner,
-        store: Store,
-        streams: StreamRegistry,
-        clock: Clock,
-        *,
-        grows: bool,
-    ) -> None:
-        """``grows``: whether tables get partitions for their throughput."""
-        self.splits: Counter[SplitReason] = Counter()
-        self._grows = grows
-        self._owner = owner
-        self._store = store
-        self._streams = streams
-        self._clock = clock
-
-    async def split(self, table: Table, message: SplitPartition) -> tuple[int, int]:
+    async def _split(self, table: Table, message: SplitPartition) -> tuple[int, int]:
         """Split a partition; durable when this returns.
 
         Raises:
@@ -140,7 +102,7 @@ class Splitter:
             feeds = table.divide(split.record, parent, split.children)
             if split.is_log_kept:
                 self._streams.attach(feeds)
-        self.splits[message.reason] += 1
+        self._splits[message.reason] += 1
         _log.info(
             "partition_split",
             table=message.name,
@@ -151,7 +113,7 @@ class Splitter:
         )
         return split.children
 
-    def wanted(self, table: Table, index_id: int) -> int:
+    def _wanted(self, table: Table, index_id: int) -> int:
         """Number of partitions that a table or global index needs for its throughput."""
         if not self._grows:
             return 0
@@ -178,10 +140,10 @@ class Splitter:
         return tuple(
             index_id
             for index_id in (TABLE_INDEX_ID, *record.index_partitions)
-            if len(record.ranges(index_id)) < self.wanted(table, index_id)
+            if len(record.ranges(index_id)) < self._wanted(table, index_id)
         )
 
-    async def grow(self, table: Table) -> bool:
+    async def _split_widest(self, table: Table) -> bool:
         """Split the widest partition of a table or index that has too few for its throughput.
 
         Returns:
@@ -199,7 +161,7 @@ class Splitter:
             if point is not None:
                 name = table.definition.name
                 split = SplitPartition(name, number, point.at, point.share, index_id, "throughput")
-                await self.split(table, split)
+                await self._split(table, split)
                 return True
         return False
 

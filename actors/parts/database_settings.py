@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from dynactor.actors.catalog.homes import Share
-from dynactor.actors.catalog.streams import StreamSettings
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
 from dynactor.actors.feeds.index_lag import NO_LAG, IndexLag
@@ -16,6 +15,7 @@ from dynactor.model.account import ACCOUNT_ID, REGION
 from dynactor.model.limits import BURST_SECONDS, ITEM_COLLECTION_BYTES, THROUGHPUT_DECREASES_PER_DAY
 from dynactor.model.throttling.throttling_setting import ThrottlingSetting
 from dynactor.storage.namespaces import Namespace
+from dynactor.streams.shard import ShardSettings
 
 
 class DatabaseSettings(Struct, frozen=True):
@@ -37,7 +37,7 @@ class DatabaseSettings(Struct, frozen=True):
     index_lag: IndexLag = NO_LAG
     # Maximum time that a read of a global index waits for earlier writes.
     index_reads_wait_seconds: float = 0.0
-    streams: StreamSettings = StreamSettings()
+    streams: ShardSettings = ShardSettings()
     time_to_live: TimeToLiveSettings = TimeToLiveSettings()
     # The interval of rolling shards and trimming logs, in domain time and in real time.
     keep_streams_seconds: float = 30.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dynactor.actors.phases.phase_machine import GONE, EndPhase, Phase, PhaseMachine, Subject
+from dynactor.actors.parts.phase_machine import GONE, EndPhase, Phase, PhaseMachine, Subject
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.storage.store import Full, Group, Store
 from tests.support.stores.faulty_store import FaultyStore

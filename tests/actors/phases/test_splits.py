@@ -12,7 +12,9 @@ from msgspec import json, structs
 
 from dynactor.actors.database.database import Database
 from dynactor.actors.partition.partition import CONFLICTS_BEFORE_LOCK
-from dynactor.actors.splitting.splits import is_settled
+from dynactor.actors.phases.streams import StreamRegistry
+from dynactor.actors.splitting.messages import SplitPartition, is_settled
+from dynactor.actors.table.messages import CreateTable, DeleteTable
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.index import IndexDefinition, Projection
@@ -71,7 +73,7 @@ async def one_partition(
         store, partitions_per_table=1, keep_streams_seconds=60.0
     ) as database:
         if "Thread" not in database.table_names():
-            await database.create_table(definition or table_definition())
+            await database.ask(CreateTable(definition or table_definition()))
         yield database, database.table("Thread")
 
 
@@ -159,7 +161,7 @@ async def split_somewhere(database: Database, draw: random.Random, index_id: int
     ranges = table.record.ranges(index_id)
     owner = max((part for part in ranges if part.start <= position), key=lambda part: part.start)
     if owner.start != position:
-        await database.split_partition("Thread", owner.number, position, index_id=index_id)
+        await database.ask(SplitPartition("Thread", owner.number, position, index_id=index_id))
 
 
 async def test_writes_before_and_after_a_split_exist_after_a_restart():
@@ -168,7 +170,7 @@ async def test_writes_before_and_after_a_split_exist_after_a_restart():
             writers = Writers(table)
             async with writers.writing():
                 await writers.wait(200)
-                assert await database.split_partition("Thread", 1, MIDDLE) == (2, 3)
+                assert await database.ask(SplitPartition("Thread", 1, MIDDLE)) == (2, 3)
                 await writers.wait(200)
             await writers.compare()
             assert numbers(table) == [2, 3]
@@ -235,7 +237,7 @@ async def compare_index(table: Table, writers: Writers) -> None:
 
 async def compare_stream(database: Database, table: Table, writers: Writers) -> None:
     """Check that the old image of each record is the new image of the item's previous record."""
-    (stream,) = database.streams.all()
+    (stream,) = database.part(StreamRegistry).all()
     known: dict[tuple[str, str], Item] = {}
     by_id = {shard.shard_id: shard for shard in stream.shards}
     for shard in stream.shards:
@@ -243,7 +245,7 @@ async def compare_stream(database: Database, table: Table, writers: Writers) -> 
             parent = by_id[shard.parent_id]
             assert parent.last is not None
             assert shard.starting_sequence_number > parent.starting_sequence_number
-        records = await database.streams.read(
+        records = await database.part(StreamRegistry).read(
             shard, shard.horizon, max_records=100_000, max_bytes=1 << 30
         )
         for record in records:
@@ -264,7 +266,7 @@ async def test_no_row_remains_of_a_table_that_was_split_and_deleted(restarted):
     settings = {"partitions_per_table": 1, "keep_streams_seconds": 1e9}
     async with memory_store() as store:
         async with running_database(store, clock, **settings) as database:
-            await database.create_table(indexed())
+            await database.ask(CreateTable(indexed()))
             table = database.table("Thread")
             await switch(database, "Thread", "at", enabled=True)
             await until_status(table, "ENABLED")
@@ -280,10 +282,10 @@ async def test_no_row_remains_of_a_table_that_was_split_and_deleted(restarted):
                     clock.step(DAY_SECONDS)
                     await database.actor.keep_streams()
             if not restarted:
-                await database.delete_table("Thread")
+                await database.ask(DeleteTable("Thread"))
         async with running_database(store, clock, **settings) as database:
             if restarted:
-                await database.delete_table("Thread")
+                await database.ask(DeleteTable("Thread"))
             clock.step(DAY_SECONDS)
             await database.actor.keep_streams()
             await store.reclaim(b"\x00", b"\xff")
@@ -304,7 +306,7 @@ async def test_a_partition_continues_after_a_full_disk_refuses_its_split():
             await table.write(put(thread("f", "a")))
             store.refusal = Full("no space")
             with pytest.raises(InternalServerError, match="Nothing was changed"):
-                await database.split_partition("Thread", 1, MIDDLE)
+                await database.ask(SplitPartition("Thread", 1, MIDDLE))
             store.refusal = None
             await table.write(put(thread("f", "b")))
             assert numbers(table) == [1]
@@ -318,7 +320,7 @@ async def test_writes_during_the_sync_of_a_split_are_executed_in_order_by_the_ch
         async with one_partition(indexed(), store) as (database, table):
             await table.write(put(thread("f", "a", posts=0)))
             store.hold()
-            splitting = asyncio.ensure_future(database.split_partition("Thread", 1, MIDDLE))
+            splitting = asyncio.ensure_future(database.ask(SplitPartition("Thread", 1, MIDDLE)))
             await soon(lambda: bool(store.held))
             # The partition finds its head gone with this write, and keeps the next ones.
             writes = [table.submit(put(thread("f", "a", posts=1)))]
@@ -333,9 +335,11 @@ async def test_writes_during_the_sync_of_a_split_are_executed_in_order_by_the_ch
             (item,) = map(json.decode, await scanned(table))
             assert item["posts"] == {"N": "3"}
             child = table.number_at(keys.encode(table.definition.key_schema, item))
-            (stream,) = database.streams.all()
+            (stream,) = database.part(StreamRegistry).all()
             (shard,) = (each for each in stream.shards if each.partition_number == child)
-            records = await database.streams.read(shard, 0, max_records=9, max_bytes=1 << 20)
+            records = await database.part(StreamRegistry).read(
+                shard, 0, max_records=9, max_bytes=1 << 20
+            )
             images = [record.new.item["posts"]["N"] for record in records if record.new]
             assert images == ["1", "2", "3"]
             assert await store.latest.load([key_layout.partition_head(1)]) == [None]
@@ -346,12 +350,12 @@ async def test_a_log_ends_with_the_last_write_before_the_commit_of_the_split():
         store,
         database,
     ):
-        await database.create_table(indexed())
+        await database.ask(CreateTable(indexed()))
         table = database.table("Thread")
         await table.write(put(thread("f", "a", posts=1)))
         # The split has read the head of its parent.
         gate = store.gate_before(commits_of(key_layout.CATALOG_WRITER))
-        splitting = asyncio.ensure_future(database.split_partition("Thread", 1, MIDDLE))
+        splitting = asyncio.ensure_future(database.ask(SplitPartition("Thread", 1, MIDDLE)))
         await gate.reached()
         await table.write(put(thread("f", "b", posts=1)))
         gate.open()
@@ -360,7 +364,7 @@ async def test_a_log_ends_with_the_last_write_before_the_commit_of_the_split():
         assert ended.last == 2
         assert await store.latest.load([key_layout.partition_head(1)]) == [None]
         assert sum(head.item_counts.get(0, 0) for head in await table.heads()) == 2
-        (stream,) = database.streams.all()
+        (stream,) = database.part(StreamRegistry).all()
         assert [shard.last for shard in stream.shards if shard.partition_number == 1] == [2]
 
 
@@ -370,7 +374,7 @@ async def test_a_partition_that_writes_all_the_time_is_split_under_a_lock():
         async with one_partition(indexed(), store) as (database, table):
             await table.write(put(thread("f", "a", posts=1)))
             store.write = lambda: table.write(put(thread("f", "a", posts=1, n=store.writes)))
-            assert await database.split_partition("Thread", 1, MIDDLE) == (3, 4)
+            assert await database.ask(SplitPartition("Thread", 1, MIDDLE)) == (3, 4)
             assert (store.writes, store.locks) == (CONFLICTS_BEFORE_LOCK, 1)
             (ended,) = table.record.ended_logs
             assert ended.last == 1 + CONFLICTS_BEFORE_LOCK
@@ -450,7 +454,7 @@ async def test_a_query_of_a_collection_that_is_split_by_sort_key_is_in_order():
         schema = table.definition.key_schema
         for at, number in ((10, 1), (20, 3)):
             position = keys.encode(schema, thread("f", f"{at}"))
-            await database.split_partition("Thread", number, position)
+            await database.ask(SplitPartition("Thread", number, position))
         wanted = key_range.of_key_condition(KeyCondition(({"S": "f"},), ()))
         for reverse in (False, True):
             request = ReadRange(wanted, PageRules(limit=4), reverse=reverse)
@@ -466,7 +470,7 @@ async def test_an_ended_log_is_deleted_when_it_is_not_needed():
             writers = Writers(table)
             async with writers.writing():
                 await writers.wait(50)
-                await database.split_partition("Thread", 1, MIDDLE)
+                await database.ask(SplitPartition("Thread", 1, MIDDLE))
                 await writers.wait(50)
             (ended,) = table.record.ended_logs
             assert ended.children == tuple(numbers(table))
@@ -496,7 +500,7 @@ async def test_an_ended_log_is_kept_while_a_stream_shows_it():
         writers = Writers(table)
         async with writers.writing():
             await writers.wait(30)
-            await database.split_partition("Thread", 1, MIDDLE)
+            await database.ask(SplitPartition("Thread", 1, MIDDLE))
         await compare_index(table, writers)
         await database.actor.keep_streams()
         assert [ended.number for ended in table.record.ended_logs] == [1]
@@ -506,7 +510,7 @@ async def test_an_ended_log_is_kept_while_a_stream_shows_it():
 async def test_the_children_of_a_partition_without_followers_leave_no_log():
     async with one_partition() as (database, table):
         await table.write(put(thread("f", "a")))
-        await database.split_partition("Thread", 1, MIDDLE)
+        await database.ask(SplitPartition("Thread", 1, MIDDLE))
         assert table.record.ended_logs == ()
         assert [feed.partition_number for feed in await table.followers.feeds()] == [2, 3]
 
@@ -516,10 +520,10 @@ async def test_the_children_of_a_deleted_log_store_the_time_since_which_they_are
     clock = SetClock(now_us / 1e6)
     for definition in (table_definition(), structs.replace(indexed(), stream=None)):
         async with running_database(clock=clock, partitions_per_table=1) as database:
-            await database.create_table(definition)
+            await database.ask(CreateTable(definition))
             table = database.table("Thread")
             await table.write(put(thread("f", "a", posts=1)))
-            await database.split_partition("Thread", 1, MIDDLE)
+            await database.ask(SplitPartition("Thread", 1, MIDDLE))
             if definition.global_indexes:
                 actors = table.followers.indexes.get(1)
                 assert actors is not None
@@ -539,8 +543,8 @@ async def test_a_deleted_table_leaves_no_rows_of_ended_logs():
         writers = Writers(table)
         async with writers.writing():
             await writers.wait(30)
-            await database.split_partition("Thread", 1, MIDDLE)
-        await database.delete_table("Thread")
+            await database.ask(SplitPartition("Thread", 1, MIDDLE))
+        await database.ask(DeleteTable("Thread"))
         start, end = key_layout.change_range(1)[0], key_layout.change_range(99)[1]
         await store.reclaim(start, end)
         assert not await store.latest.page(start, end, max_rows=1, max_bytes=1)
@@ -558,7 +562,7 @@ async def test_an_impossible_split_is_refused(number, at, error):
     """The last case is a position within an item collection of a table with local indexes (S74)."""
     async with one_partition(table_definition(local_sort_keys=["posts"])) as (database, table):
         with pytest.raises(error):
-            await database.split_partition("Thread", number, at)
+            await database.ask(SplitPartition("Thread", number, at))
         assert numbers(table) == [1]
 
 
@@ -595,6 +599,6 @@ def test_a_table_whose_followers_are_active_or_deleted_is_settled():
 
 async def test_a_table_that_is_being_changed_is_not_split():
     async with running_database(partitions_per_table=1, table_transition_seconds=60.0) as database:
-        await database.create_table(table_definition())
+        await database.ask(CreateTable(table_definition()))
         with pytest.raises(ResourceInUseException):
-            await database.split_partition("Thread", 1, MIDDLE)
+            await database.ask(SplitPartition("Thread", 1, MIDDLE))
