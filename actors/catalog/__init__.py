@@ -1,1 +1,1 @@
-"""The stored catalog in memory: its owner, tables by name, streams, homes, and disk space."""
+"""The stored catalog in memory: its owner, tables by name, commits of definitions, and homes."""

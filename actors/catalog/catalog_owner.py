@@ -32,7 +32,8 @@ class CatalogOwner:
     Invariant: ``head`` is the catalog's head of the last commit that is known to be durable.
 
     Tables that are opened at the same time may commit at the same time. Their commits follow one
-    another, because each compares the count of the one before.
+    another, because each compares the count of the one before. They neither lock heads nor assign
+    numbers: a commit of another table would release the locks, or assign the same numbers.
 
     ``is_in_doubt`` is set by a commit whose outcome is unknown. ``is_behind`` is set if the stored
     catalog may differ from memory for another reason.
@@ -48,8 +49,9 @@ class CatalogOwner:
         self._head_bytes: bytes | None = None
         self._records: dict[str, bytes] = {}
         self._turn = asyncio.Lock()
-        # The locked heads of a table; None while none are locked.
+        # The locked heads of a table, and their keys; None while none are locked.
         self._locked: Locked | None = None
+        self._locked_keys: Sequence[bytes] = ()
 
     def adopt(self, loaded: Catalog) -> None:
         """Use the loaded heads in the next commit."""
@@ -178,7 +180,8 @@ class CatalogOwner:
         keys = [key_layout.table_record(record.definition.name)]
         keys += map(key_layout.partition_head, numbers)
         async with self._store.locked(keys) as locked:
-            self._locked = locked
+            assert self._locked is None, "one change at a time locks heads"
+            self._locked, self._locked_keys = locked, keys
             try:
                 yield
             finally:
@@ -228,7 +231,11 @@ class CatalogOwner:
         head: CatalogHead | None = None,
         raises_version: bool = True,
     ) -> None:
+        before = self.head
         async with self._turn:
+            assert self._locked is None or any(
+                group.head_key in self._locked_keys for group in groups
+            ), "a commit of another table would release the locks"
             count = int.from_bytes(self._writer_bytes or b"", "big") + 1
             writer_bytes = count.to_bytes(_COUNT_BYTES, "big")
             own = Group(
@@ -243,6 +250,7 @@ class CatalogOwner:
             )
             head_bytes = self._head_bytes
             if head is not None and head != self.head:
+                assert self.head is before, "one change at a time assigns numbers"
                 assert head.next_table_id >= self.head.next_table_id, "a number is assigned once"
                 assert head.next_partition_number >= self.head.next_partition_number
                 head_bytes = catalog.encode_head(head)

@@ -1,9 +1,9 @@
 """Changes of tables, and the phases of everything that takes time to change.
 
-Tables, global indexes, their throughput, time to live, destinations, backups and restored tables
-pass through phases. Each kind has a table of phases for a ``PhaseMachine``: what starts a phase,
-what ends it, what is stored, and which phases may follow. The machine (``phase_machine.py``) is
-here because phases are commits of the catalog.
+Each file is a part of the control plane, or belongs to one (``actors/parts/part.py``). Tables,
+global indexes, their throughput, time to live, destinations, backups and restored tables pass
+through phases. Each kind has a table of phases for a ``PhaseMachine``: what starts a phase, what
+ends it, what is stored, and which phases may follow (``actors/parts/phase_machine.py``).
 
 - The machine starts a phase once and ignores a message for a phase that was left.
 - If the store refuses a phase, the actor repeats the message, but not after ``Fenced``.

@@ -1,8 +1,8 @@
 """Splits of partitions: which partition, when, and how its range moves to the children.
 
 ``split_watch.py`` finds partitions to split, the largest first in each round.
-``model/key_conditions/split_point.py`` chooses the position. ``splits.py`` splits for the
-database's actor:
+``model/key_conditions/split_point.py`` chooses the position. The part
+``actors/phases/splits.py`` splits:
 
 1. One commit deletes the parent's head and writes the heads of the children, the ranges, the end of
    the log and the shards. It compares the parent's head, so the log ends exactly there. If the
