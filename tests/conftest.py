@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shlex
+import sys
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -86,6 +87,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    _cache_bytecode(config)
     config.addinivalue_line(
         "markers",
         "differs_from_dynamodb_local(reason): DynamoDB answers so, DynamoDB Local does not; "
@@ -109,6 +111,18 @@ def pytest_configure(config: pytest.Config) -> None:
             structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
         ]
     )
+
+
+def _cache_bytecode(config: pytest.Config) -> None:
+    """Keep compiled modules in pytest's cache if the environment wants none beside the sources.
+
+    Otherwise each run and each worker compiles all tests again, and each server all its modules.
+    """
+    if sys.dont_write_bytecode and config.pluginmanager.hasplugin("cacheprovider"):
+        directory = str(config.cache.mkdir("bytecode"))
+        sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = directory
+        sys.dont_write_bytecode = False
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

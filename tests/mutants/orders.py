@@ -113,15 +113,6 @@ ORDERS: Final = (
         before="await self._put",
     ),
     Order(
-        "cursor of a scan moves before its messages are carried out",
-        "actors/followers/scan.py",
-        "TableScan._wait_in_flight",
-        "if not await self._wait_durable",
-        "tests/actors/followers/test_scan.py",
-        ["test_refused_messages_are_sent_again"],
-        after="if is_due",
-    ),
-    Order(
         "token is not in use while the store is read for it",
         "actors/transactions/client_tokens.py",
         "ClientTokens.claim",
