@@ -17,7 +17,7 @@ from dynactor.api.environment_variables import (
     drop_empty_variables,
     warn_of_unknown_variables,
 )
-from dynactor.api.options.configuration_error import ConfigurationError
+from dynactor.model.configuration_error import ConfigurationError
 
 _YOUNG_OBJECTS: Final = 50_000
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from hashlib import md5
-from typing import Final
+from typing import Annotated, Final
 
 from msgspec import Struct, structs
 
 from dynactor.model.definitions.table import StreamViewType
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.limits import DAY_SECONDS
+from dynactor.model.option import Group, Option
 from dynactor.streams.sequence_number import SequenceNumber
 
 _MILLISECONDS: Final = 1_000
@@ -26,8 +27,15 @@ _ID_HEX_DIGITS: Final = 8
 class ShardSettings(Struct, frozen=True):
     """The time that an open shard grows, and the retention of records."""
 
-    shard_roll_seconds: float = 4 * 60 * 60
-    retention_seconds: float = DAY_SECONDS
+    shard_roll_seconds: Annotated[float, Option("--shard-roll-seconds", Group.TEST_TIMES)] = (
+        4 * 60 * 60
+    )
+    """Age at which a shard of a stream is closed and continued by another one."""
+
+    retention_seconds: Annotated[float, Option("--stream-retention-seconds", Group.TEST_TIMES)] = (
+        DAY_SECONDS
+    )
+    """Seconds that stream records can be read."""
 
 
 class Shard(Struct, frozen=True):

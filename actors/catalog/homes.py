@@ -14,9 +14,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Final, Protocol
 
-from msgspec import Struct
-
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
+from dynactor.actors.catalog.share import Share
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.table.messages import UrgentMessage
 from dynactor.model.members import Claim
@@ -24,25 +23,8 @@ from dynactor.storage import catalog, key_layout
 from dynactor.storage.store import Conflict, Group, Store
 
 _MOST_CONFLICTS: Final = 3
-_SLOT_SHIFT: Final = 32
 # In place of the epoch of a table's share while the table moves.
 MOVING: Final = -1
-
-
-class Share(Struct, frozen=True):
-    """The tables that one of several databases runs; the leader's share has epoch 0."""
-
-    epoch: int = 0
-
-    @property
-    def is_leader(self) -> bool:
-        """Whether this is the share of the leader."""
-        return not self.epoch
-
-    @property
-    def node(self) -> str:
-        """The name under which commits of the catalog are counted."""
-        return "" if self.is_leader else f"share {self.epoch >> _SLOT_SHIFT}"
 
 
 class HomeChange(UrgentMessage, frozen=True):

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
+from typing import Final
 
 from msgspec import Struct
+
+from dynactor.model.configuration_error import ConfigurationError
+
+_AWAITED: Final = "awaited"
+# An index follows within milliseconds, unless the disk is full.
+_AWAITED_SECONDS: Final = 5.0
+_SECONDS: Final = r"([0-9]+(?:\.[0-9]+)?)"
+_FIXED: Final = re.compile(rf"fixed:{_SECONDS}\Z")
+_RANDOM: Final = re.compile(rf"random:{_SECONDS}-{_SECONDS}:([0-9]+)\Z")
 
 
 class IndexLag(Struct, frozen=True):
@@ -18,6 +29,13 @@ class IndexLag(Struct, frozen=True):
     shortest_seconds: float = 0.0
     longest_seconds: float = 0.0
     seed: int = 0
+    # Maximum time that a read of the index waits for acknowledged writes.
+    reads_wait_seconds: float = 0.0
+
+    @property
+    def is_delayed(self) -> bool:
+        """Whether there is a delay."""
+        return self.longest_seconds > 0
 
     def waits(self) -> Random:
         """The source of the delays of one index."""
@@ -27,5 +45,50 @@ class IndexLag(Struct, frozen=True):
         """The next delay, in seconds."""
         return waits.uniform(self.shortest_seconds, self.longest_seconds)
 
+    def __str__(self) -> str:
+        """The lag in the form of the option."""
+        if self.reads_wait_seconds:
+            return _AWAITED
+        if not self.is_delayed:
+            return "none"
+        if self.shortest_seconds == self.longest_seconds:
+            return f"fixed:{self.shortest_seconds:g}"
+        return f"random:{self.shortest_seconds:g}-{self.longest_seconds:g}:{self.seed}"
+
 
 NO_LAG = IndexLag()
+
+
+def parse_index_lag(text: str) -> IndexLag:
+    """Parse ``--gsi-lag``.
+
+    Raises:
+        ConfigurationError: the text is not a lag.
+    """
+    if text == _AWAITED:
+        return IndexLag(reads_wait_seconds=_AWAITED_SECONDS)
+    return _parsed("--gsi-lag", text, f"none, {_AWAITED}")
+
+
+def parse_transaction_delay(text: str) -> IndexLag:
+    """Parse ``--transaction-delay``.
+
+    Raises:
+        ConfigurationError: the text is not a delay.
+    """
+    return _parsed("--transaction-delay", text, "none")
+
+
+def _parsed(option: str, text: str, words: str) -> IndexLag:
+    if text == "none":
+        return NO_LAG
+    fixed = _FIXED.match(text)
+    if fixed is not None:
+        return IndexLag(float(fixed[1]), float(fixed[1]))
+    drawn = _RANDOM.match(text)
+    if drawn is None:
+        raise ConfigurationError(
+            f"{option} {text} is not understood: give {words}, fixed:SECONDS or "
+            "random:FROM-TO:SEED, for example random:0-0.2:7"
+        )
+    return IndexLag(float(drawn[1]), float(drawn[2]), int(drawn[3]))

@@ -79,7 +79,7 @@ class IndexChanges(MessageSink):
 
     def delay_seconds(self, last: int, tail: int) -> float:
         """The delay for tests, which applies once to all changes up to the present tail."""
-        if self._lag is NO_LAG or last <= self._delayed_up_to:
+        if not self._lag.is_delayed or last <= self._delayed_up_to:
             return 0.0
         self._delayed_up_to = tail
         return self._lag.draw(self._delays)

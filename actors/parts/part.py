@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
-from dynactor.actors.catalog.homes import Homes, Share
+from dynactor.actors.catalog.homes import Homes
+from dynactor.actors.catalog.share import Share
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.parts.database_settings import DatabaseSettings
 from dynactor.actors.parts.long_work import Pieces, chained

@@ -14,19 +14,18 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 import structlog
-from msgspec import Struct
 
 from dynactor.actors.limits.position_sample import PositionSample
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.splitting.messages import GrowTable, SplitPartition, is_settled
 from dynactor.actors.splitting.size_measure import measure
+from dynactor.actors.splitting.split_settings import SplitSettings
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import TABLE_INDEX_ID
 from dynactor.model.key_conditions import split_point
 from dynactor.model.limits import (
     INDEX_ENTRY_OVERHEAD_BYTES,
-    PARTITION_BYTES,
     PARTITION_READ_UNITS,
     PARTITION_WRITE_UNITS,
 )
@@ -53,14 +52,6 @@ class _Large(NamedTuple):
     table: Table
     index_id: int
     number: int
-
-
-class SplitSettings(Struct, frozen=True):
-    """When to split partitions; ``heat_seconds`` is domain time."""
-
-    size_limit_bytes: int = PARTITION_BYTES
-    heat_seconds: float = 60.0
-    check_seconds: float = 5.0
 
 
 class _Use:

@@ -292,7 +292,7 @@ class Transactions:
         return [reasons[ordinal] for ordinal in range(len(reasons))]
 
     async def _wait(self) -> None:
-        if self._delay is not NO_LAG:
+        if self._delay.is_delayed:
             # A delay that a tester has set.
             await anyio.sleep(self._delay.draw(self._waits))
 

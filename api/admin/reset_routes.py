@@ -19,7 +19,7 @@ import structlog
 from aiohttp import web
 from msgspec import Meta, Struct, structs
 
-from dynactor.actors.feeds.index_lag import NO_LAG, IndexLag
+from dynactor.actors.feeds.index_lag import parse_index_lag, parse_transaction_delay
 from dynactor.actors.parts.database_settings import DatabaseSettings
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
 from dynactor.api.hosting.database_host import (
@@ -29,12 +29,7 @@ from dynactor.api.hosting.database_host import (
     SnapshotExists,
     TooManySnapshots,
 )
-from dynactor.api.options.configuration_error import ConfigurationError
-from dynactor.api.options.options import (
-    index_lag,
-    index_reads_wait_seconds,
-    transaction_steps_delay,
-)
+from dynactor.model.configuration_error import ConfigurationError
 from dynactor.model.limits import BURST_SECONDS
 from dynactor.model.throttling.throttling_setting import ThrottlingSetting
 from dynactor.storage.store import StoreError
@@ -201,10 +196,9 @@ def _changed(settings: DatabaseSettings, given: Settings) -> DatabaseSettings:
         "time_to_live": structs.replace(settings.time_to_live, **_given(time_to_live)),
     }
     if given.gsi_lag is not None:
-        changes["index_lag"] = index_lag(given.gsi_lag)
-        changes["index_reads_wait_seconds"] = index_reads_wait_seconds(given.gsi_lag)
+        changes["index_lag"] = parse_index_lag(given.gsi_lag)
     if given.transaction_delay is not None:
-        changes["transaction_delay"] = transaction_steps_delay(given.transaction_delay)
+        changes["transaction_delay"] = parse_transaction_delay(given.transaction_delay)
     return structs.replace(settings, **_given(changes))
 
 
@@ -215,8 +209,8 @@ def _given(values: Mapping[str, object]) -> dict[str, object]:
 def _shown(settings: DatabaseSettings) -> Settings:
     time_to_live = settings.time_to_live
     return Settings(
-        gsi_lag="awaited" if settings.index_reads_wait_seconds else _lag_text(settings.index_lag),
-        transaction_delay=_lag_text(settings.transaction_delay),
+        gsi_lag=str(settings.index_lag),
+        transaction_delay=str(settings.transaction_delay),
         throttling=settings.throttling,
         initial_burst_seconds=settings.initial_burst_seconds,
         table_transition_seconds=settings.table_transition_seconds,
@@ -225,12 +219,3 @@ def _shown(settings: DatabaseSettings) -> Settings:
         ttl_change_interval_seconds=time_to_live.change_interval_seconds,
         ttl_transition_seconds=time_to_live.transition_seconds,
     )
-
-
-def _lag_text(lag: IndexLag) -> str:
-    """A lag in the form of the option."""
-    if lag == NO_LAG:
-        return "none"
-    if lag.shortest_seconds == lag.longest_seconds:
-        return f"fixed:{lag.shortest_seconds:g}"
-    return f"random:{lag.shortest_seconds:g}-{lag.longest_seconds:g}:{lag.seed}"

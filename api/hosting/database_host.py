@@ -17,7 +17,7 @@ import structlog
 from anyio.abc import TaskGroup
 from msgspec import Struct, structs
 
-from dynactor.actors.catalog.homes import Share
+from dynactor.actors.catalog.share import Share
 from dynactor.actors.database.database import Database
 from dynactor.actors.database.databases import Databases, open_databases
 from dynactor.actors.database.virtual_clock import clock_row

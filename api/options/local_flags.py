@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dynactor.api.options.configuration_error import ConfigurationError
+from dynactor.model.configuration_error import ConfigurationError
 
 USAGE: Final = """\
 Usage: dynactor local [-port PORT] [-inMemory | -dbPath DIRECTORY] [-sharedDb] [-cors ORIGINS]

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import faulthandler
 import gc
+from collections.abc import Mapping
+from typing import Any, Final
 
 from dynactor.api.hosting.import_without import import_without
-from dynactor.api.options.compatibility import with_compatibility
-from dynactor.api.options.options import ServeOptions
+from dynactor.api.options.command_options import OptionsCommand
+from dynactor.api.options.read_settings import read_settings
 
 
-def serve(options: ServeOptions | None = None) -> None:
-    """Serve DynamoDB's API until SIGTERM or SIGINT."""
-    start(with_compatibility(options or ServeOptions()))
-
-
-def start(options: ServeOptions) -> None:
-    """Serve with these options until SIGTERM or SIGINT."""
+def start(given: Mapping[str, Any]) -> None:
+    """Serve DynamoDB's API with these options until SIGTERM or SIGINT."""
+    settings = read_settings(**given)
     # Print the stacks of all threads if the engine, which is native code, crashes.
     faulthandler.enable()
     # Garbage collections during the imports would find no garbage, and take 10 % of the start.
@@ -30,4 +28,7 @@ def start(options: ServeOptions) -> None:
     # Exclude all imported objects from garbage collections. The next one would take 20 ms more.
     gc.freeze()
     gc.enable()
-    run(options)
+    run(settings)
+
+
+serve: Final = OptionsCommand(start)

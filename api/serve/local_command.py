@@ -21,19 +21,18 @@ def local(*flags: Annotated[str, Parameter(allow_leading_hyphen=True, show=False
         sys.stdout.write(USAGE if given.wants_help else f"dynactor {__version__}\n")
         return
     # The check of flags does not need the server's options.
-    from dynactor.api.options.compatibility import with_compatibility  # noqa: PLC0415
-    from dynactor.api.options.options import ServeOptions  # noqa: PLC0415
     from dynactor.api.serve.command import start  # noqa: PLC0415
 
     seconds = _TRANSITION_SECONDS if given.delays_statuses else 0.0
-    options = ServeOptions(
-        port=given.port,
-        in_memory=given.in_memory,
-        data_dir=given.data_directory,
-        cors_origins=given.origins,
-        compat="dynamodb-local",
-        shared_db=given.shares_tables,
-        table_transition_seconds=seconds,
-        index_allocation_seconds=seconds,
+    start(
+        {
+            "port": given.port,
+            "in_memory": given.in_memory,
+            "data_dir": given.data_directory,
+            "cors_origins": given.origins,
+            "compat": "dynamodb-local",
+            "shared_db": given.shares_tables,
+            "table_transition_seconds": seconds,
+            "index_allocation_seconds": seconds,
+        }
     )
-    start(with_compatibility(options))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from dynactor import __version__
-from dynactor.actors.catalog.homes import Share
+from dynactor.actors.catalog.share import Share
 from dynactor.actors.database.database import Database
 from dynactor.actors.database.virtual_clock import ClockBehindData
 from dynactor.api.admin import insights_routes
@@ -28,7 +28,7 @@ from dynactor.api.nodes.membership import Membership
 from dynactor.api.nodes.node import Node, OpenHome, running_node
 from dynactor.api.nodes.peer_listener import PeerListener, serving_peers
 from dynactor.api.nodes.share_keeper import OpenShare
-from dynactor.api.options.options import ServeOptions
+from dynactor.api.options.server_settings import ServerSettings
 from dynactor.api.sts.stored_key import session_key
 from dynactor.api.tls.node_certificate import NodeCertificate
 from dynactor.storage.copies import refuse_unfinished_copy
@@ -47,38 +47,38 @@ class NodeParts(NamedTuple):
 
 
 @asynccontextmanager
-async def serving_as_node(options: ServeOptions, parts: NodeParts) -> AsyncIterator[Node]:
-    """A node of the cluster that ``options`` name, ready to answer requests.
+async def serving_as_node(settings: ServerSettings, parts: NodeParts) -> AsyncIterator[Node]:
+    """A node of the cluster that ``settings`` name, ready to answer requests.
 
     Raises:
         CannotListen, CannotOpen: the node can't join.
     """
-    address = options.nodes.address
+    address = settings.nodes.address
     assert address is not None
 
     def opening_share(taken_over: Callable[[], None]) -> AbstractAsyncContextManager[OpenShare]:
-        return _opening_share(options, parts, taken_over)
+        return _opening_share(settings, parts, taken_over)
 
     with listen(address.host, address.port, option_prefix="--peer-listen ") as listener:
-        async with _membership(options, listener, changes := Changes()) as membership:
+        async with _membership(settings, listener, changes := Changes()) as membership:
             node = Node(
                 membership,
                 changes,
                 parts.protocol,
-                lambda taken_over: _opening_home(options, parts, taken_over),
+                lambda taken_over: _opening_home(settings, parts, taken_over),
                 opening_share=opening_share if parts.opening.separation == "shared" else None,
                 linking=lambda address: Link(
                     address,
-                    options.nodes.secret,
+                    settings.nodes.secret,
                     changes,
                     parts.certificate,
                     node=membership.me.name,
                 ),
                 insights=_insights,
-                drain_seconds=options.drain_seconds,
+                drain_seconds=settings.http.drain_seconds,
             )
             peers = PeerListener(
-                node.answer_peer, options.nodes.secret, is_leader=lambda: node.home is not None
+                node.answer_peer, settings.nodes.secret, is_leader=lambda: node.home is not None
             )
             server = None if parts.certificate is None else parts.certificate.server
             async with serving_peers(listener, peers, server), running_node(node):
@@ -95,14 +95,14 @@ async def _insights(database: Database, path: str) -> tuple[int, bytes]:
 
 @asynccontextmanager
 async def _membership(
-    options: ServeOptions, listener: socket, changes: Changes
+    settings: ServerSettings, listener: socket, changes: Changes
 ) -> AsyncIterator[Membership]:
     """The membership of this node, which ends with the context."""
-    assert options.store is not None
+    assert settings.store.url is not None
     port: int = listener.getsockname()[1]
-    nodes = options.nodes
+    nodes = settings.nodes
     members = await open_members(
-        options.store, nodes.name_at(port), nodes.address_at(port), __version__
+        settings.store.url, nodes.name_at(port), nodes.address_at(port), __version__
     )
     try:
         membership = Membership(members, changes)
@@ -117,14 +117,16 @@ async def _membership(
 
 @asynccontextmanager
 async def _opening_home(
-    options: ServeOptions, parts: NodeParts, taken_over: Callable[[], None]
+    settings: ServerSettings, parts: NodeParts, taken_over: Callable[[], None]
 ) -> AsyncIterator[OpenHome]:
     """The databases, open on this node."""
-    assert options.store is not None
+    assert settings.store.url is not None
     opening = parts.opening
-    async with open_shared_postgresql(options.store, options.read_store, taken_over) as store:
+    async with open_shared_postgresql(
+        settings.store.url, settings.store.read_url, taken_over
+    ) as store:
         await refuse_unfinished_copy(store)
-        region = await settle_separation(store, opening.separation, options.region)
+        region = await settle_separation(store, opening.separation, settings.database.region)
         parts.tokens.use(await session_key(store))
         try:
             if opening.separation == "shared":
@@ -139,13 +141,13 @@ async def _opening_home(
 
 @asynccontextmanager
 async def _opening_share(
-    options: ServeOptions, parts: NodeParts, taken_over: Callable[[], None]
+    settings: ServerSettings, parts: NodeParts, taken_over: Callable[[], None]
 ) -> AsyncIterator[OpenShare]:
     """The database of this node's share, without tables at first."""
-    assert options.store is not None
-    async with open_share(options.store, options.read_store, taken_over) as store:
+    assert settings.store.url is not None
+    async with open_share(settings.store.url, settings.store.read_url, taken_over) as store:
         parts.tokens.use(await session_key(store))
-        region = await settle_separation(store, "shared", options.region)
+        region = await settle_separation(store, "shared", settings.database.region)
         opening = parts.opening.with_share(Share(store.epoch)).in_region(region)
         async with hosting_database(store, opening) as host:
             yield OpenShare(store, store.epoch, host.databases)

@@ -13,16 +13,16 @@ import anyio
 import structlog
 
 from dynactor.actors.database.virtual_clock import ClockBehindData, ClockState
+from dynactor.api.access.policy_settings import PolicyMode
 from dynactor.api.admin_api.metrics_path import METRICS_PATH
 from dynactor.api.admin_api.times import iso_time, pace
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
 from dynactor.api.http.server import CannotListen
-from dynactor.api.options.kafka_options import KafkaOptionsError
-from dynactor.api.options.options import PolicyMode, ServeOptions
+from dynactor.api.options.server_settings import ServerSettings
 from dynactor.api.serve.interpreter import set_interpreter
 from dynactor.api.serve.logs import configure_logs
 from dynactor.api.serve.parent_watch import end_with_parent
-from dynactor.api.serve.running_server import RunningServer, data_location, running_server
+from dynactor.api.serve.running_server import RunningServer, running_server
 from dynactor.api.serve.service_manager import notify_service_manager
 from dynactor.api.tls.certificate import BadCertificate
 from dynactor.storage.machine.open_files import open_files_limit, raise_open_files_limit
@@ -39,23 +39,22 @@ class _EndedWithoutSignal(Exception):
     """The server has ended without a signal."""
 
 
-def run(options: ServeOptions) -> None:
+def run(settings: ServerSettings) -> None:
     """Serve until SIGTERM or SIGINT; exits with 1 and a message if that is not possible."""
-    configure_logs(options.log_level, options.log_format)
-    if options.exit_with_parent:
+    configure_logs(settings.logs.level, settings.logs.format)
+    if settings.exit_with_parent:
         end_with_parent()
     raise_open_files_limit()
     _warn_of_few_files()
     backend_options = {"use_uvloop": find_spec("uvloop") is not None}
     try:
-        anyio.run(serve_until_signal, options, backend_options=backend_options)
+        anyio.run(serve_until_signal, settings, backend_options=backend_options)
     except (
         BadCertificate,
         CannotListen,
         CannotOpen,
         Damaged,
         Full,
-        KafkaOptionsError,
         Refused,
         TransferFailed,
         Unavailable,
@@ -66,13 +65,13 @@ def run(options: ServeOptions) -> None:
         sys.exit(1)
     except ClockBehindData as error:
         _give_up(
-            f"The virtual clock of {data_location(options)} is at "
+            f"The virtual clock of {settings.store.shown} is at "
             f"{iso_time(error.stored_epoch_seconds)}, after the real time, and can't go back: add "
             "--virtual-clock now to continue from that time, or give another --data-dir"
         )
 
 
-async def serve_until_signal(options: ServeOptions) -> None:
+async def serve_until_signal(settings: ServerSettings) -> None:
     """Serve until SIGTERM or SIGINT.
 
     Raises:
@@ -85,9 +84,9 @@ async def serve_until_signal(options: ServeOptions) -> None:
     has_terminal = _has_terminal()
     # Signals are received from the start, because a process may send one after the announcement.
     with anyio.open_signal_receiver(*_stop_signals()) as signals:
-        async with running_server(options) as running:
+        async with running_server(settings) as running:
             set_interpreter()
-            _announce(running, options)
+            _announce(running, settings)
             notify_service_manager("READY=1")
             async for received in signals:
                 if received == signal.SIGHUP and running.watches and not has_terminal:
@@ -134,12 +133,11 @@ def _warn_of_few_files() -> None:
         )
 
 
-def _announce(running: RunningServer, options: ServeOptions) -> None:
+def _announce(running: RunningServer, settings: ServerSettings) -> None:
     endpoint = running.endpoint
-    place = data_location(options)
     everywhere = " and all other addresses of this machine" if running.is_everywhere else ""
     admin = running.admin_endpoint
-    keys = options.credentials_file
+    keys, policies = settings.keys.file, settings.policies
     with_key = f", with a key of {keys}" if keys else ""
     any_key = ', aws_access_key_id="any", aws_secret_access_key="any"'
     sys.stdout.write(
@@ -148,11 +146,11 @@ def _announce(running: RunningServer, options: ServeOptions) -> None:
         + (f"Console on {admin}/\n" if admin and running.has_console else "")
         + (_of_authority(running.authority) if running.authority else "")
         + (_of_clock(running.clock) if running.clock else "")
-        + (_of_policies(options.policy_dir, options.policy_mode) if options.policy_dir else "")
-        + f"Data in {place}\n"
+        + (_of_policies(policies.directory, policies.mode) if policies.directory else "")
+        + f"Data in {settings.store.shown}\n"
         + f"Try it from Python{with_key} (pip install boto3):\n"
         + f'  import boto3; dynamodb = boto3.resource("dynamodb", endpoint_url="{endpoint}", '
-        f'region_name="{options.region}"{"" if keys else any_key})\n'
+        f'region_name="{settings.database.region}"{"" if keys else any_key})\n'
     )
     sys.stdout.flush()
 

@@ -8,14 +8,20 @@ them. No other module knows the client library.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from pathlib import Path
+from typing import Annotated, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from dynactor.model.configuration_error import ConfigurationError
+from dynactor.model.option import Group, Option, listed
 from dynactor.streams.kafka.message import KafkaMessage
 
 SecurityProtocol: TypeAlias = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 SaslMechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+
+_MOST_PORTS: Final = 1 << 16
 
 
 class BrokerError(Exception):
@@ -158,20 +164,72 @@ class Broker(Protocol):
         ...
 
 
+def _servers(texts: Iterable[str]) -> tuple[str, ...]:
+    servers = listed(texts)
+    for server in servers:
+        host, _, port = server.rpartition(":")
+        if not host or "/" in host or not port.isdigit() or int(port) >= _MOST_PORTS:
+            raise ConfigurationError(
+                f"--kafka-bootstrap-servers {server} is not understood: give host:port"
+            )
+    return servers
+
+
+def _expanded(path: Path | None) -> Path | None:
+    return None if path is None else path.expanduser()
+
+
 class BrokerSettings(Struct, frozen=True):
-    """How to connect to a broker. ``bootstrap_servers`` are ``host:port``; files are paths.
+    """How to connect to a broker; without servers, nothing is published.
 
     Invariant: its string forms never contain the password.
     """
 
-    bootstrap_servers: tuple[str, ...]
-    security_protocol: SecurityProtocol = "PLAINTEXT"
-    sasl_mechanism: SaslMechanism = "PLAIN"
-    sasl_username: str | None = None
-    sasl_password: str | None = None
-    ssl_ca_file: str | None = None
-    ssl_certificate_file: str | None = None
-    ssl_key_file: str | None = None
+    bootstrap_servers: Annotated[
+        tuple[str, ...], Option("--kafka-bootstrap-servers", Group.KAFKA, _servers)
+    ] = ()
+    """Addresses of brokers, as HOST:PORT. The brokers may be down when the server starts."""
+
+    security_protocol: Annotated[
+        SecurityProtocol, Option("--kafka-security-protocol", Group.KAFKA_SECURITY)
+    ] = "PLAINTEXT"
+    """Protocol of connections to brokers. SSL encrypts, SASL authenticates."""
+
+    sasl_mechanism: Annotated[
+        SaslMechanism, Option("--kafka-sasl-mechanism", Group.KAFKA_SECURITY)
+    ] = "PLAIN"
+    """Mechanism of SASL authentication."""
+
+    sasl_username: Annotated[str | None, Option("--kafka-sasl-username", Group.KAFKA_SECURITY)] = (
+        None
+    )
+    """User name for SASL."""
+
+    sasl_password: Annotated[str | None, Option("--kafka-sasl-password", Group.KAFKA_SECURITY)] = (
+        None
+    )
+    """Password for SASL. Other users of the machine can see it, so prefer a file."""
+
+    sasl_password_file: Annotated[
+        Path | None, Option("--kafka-sasl-password-file", Group.KAFKA_SECURITY)
+    ] = None
+    """File with the password for SASL."""
+
+    ssl_ca_file: Annotated[
+        Path | None, Option("--kafka-ssl-cafile", Group.KAFKA_SECURITY, _expanded)
+    ] = None
+    """File with the certificates of authorities that sign brokers. Default: those of the system."""
+
+    ssl_certificate_file: Annotated[
+        Path | None, Option("--kafka-ssl-certfile", Group.KAFKA_SECURITY, _expanded)
+    ] = None
+    """File with the server's own certificate, for SSL."""
+
+    ssl_key_file: Annotated[
+        Path | None, Option("--kafka-ssl-keyfile", Group.KAFKA_SECURITY, _expanded)
+    ] = None
+    """File with the private key of that certificate, if the certificate's file does not have it."""
+
     # The time-out of one request to the broker.
     request_timeout_seconds: float = 15.0
 

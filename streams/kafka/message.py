@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Annotated, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from dynactor.model.configuration_error import ConfigurationError
 from dynactor.model.definitions.table import CreationTimePrecision
 from dynactor.model.keys.key import KeySchema
+from dynactor.model.option import Group, Option
 from dynactor.model.values import item as items
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.streams.change_record import ChangeRecord
@@ -38,26 +40,49 @@ _MICROSECONDS_PER_MILLISECOND: Final = 1_000
 
 
 class KafkaForm(Struct, frozen=True, cache_hash=True):
-    """The form of published records; every field is an option of the server.
-
-    ``tombstones`` of None is the format's own default: on for debezium, off for dynamodb.
-    ``plain_images`` and ``schema`` apply only to debezium.
+    """The form of published records; ``plain_images`` and ``schema`` apply only to debezium.
 
     Raises:
-        ValueError: tombstones are combined with the key of an item collection. In a compacted
-            topic, the tombstone of one item would delete the whole collection.
+        ConfigurationError: tombstones are combined with the key of an item collection.
     """
 
-    format: KafkaFormat = "dynamodb"
-    key: KafkaKey = "item"
-    tombstones: bool | None = None
-    cloud_events: bool = False
-    plain_images: bool = False
-    schema: bool = False
+    format: Annotated[KafkaFormat, Option("--kafka-format", Group.KAFKA_RECORDS)] = "dynamodb"
+    """Format of records: as in Kinesis Data Streams for DynamoDB, or as Debezium's change
+    events."""
+
+    key: Annotated[KafkaKey, Option("--kafka-key", Group.KAFKA_RECORDS)] = "item"
+    """Key of records: the primary key of the item, or the partition key only (collection)."""
+
+    tombstones: Annotated[
+        bool | None, Option("--kafka-tombstones", Group.KAFKA_RECORDS, has_negative=True)
+    ] = None
+    """Publish a record without a value after a removal, for compacted topics. Default: with the
+    debezium format only."""
+
+    cloud_events: Annotated[bool, Option("--kafka-cloud-events", Group.KAFKA_RECORDS)] = False
+    """Add the headers of CloudEvents (ce_id, ce_source, …)."""
+
+    plain_images: Annotated[
+        bool,
+        Option(
+            "--kafka-debezium-images",
+            Group.KAFKA_RECORDS,
+            parse=lambda images: images == "plain",
+            given=Literal["dynamodb", "plain"],
+            default="dynamodb",
+        ),
+    ] = False
+    """Form of items in Debezium's events: DynamoDB's JSON with types, or plain JSON."""
+
+    schema: Annotated[bool, Option("--kafka-debezium-schema", Group.KAFKA_RECORDS)] = False
+    """Publish Debezium's events with their schema, for Kafka Connect."""
 
     def __post_init__(self) -> None:
         if self.tombstones and self.key == "collection":
-            raise ValueError("tombstones need a key that belongs to one item alone")
+            raise ConfigurationError(
+                "--kafka-tombstones with --kafka-key collection would make compacted topics "
+                "delete all items of an item collection with one of them: give one of the options"
+            )
 
     @property
     def has_tombstones(self) -> bool:

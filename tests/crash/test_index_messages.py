@@ -12,7 +12,7 @@ import structlog
 
 from dynactor.actors.feeds.index_lag import IndexLag
 from dynactor.actors.indexes.global_index import GlobalIndexActors
-from dynactor.actors.splitting.split_watch import SplitSettings
+from dynactor.actors.splitting.split_settings import SplitSettings
 from dynactor.streams.shard import ShardSettings
 from tests.support.clients.wire import Connection
 from tests.support.histories.history import History

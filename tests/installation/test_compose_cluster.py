@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from dynactor.api.options.node_options import NodeOptions
-from dynactor.api.options.options import ServeOptions
+from dynactor.api.options.read_settings import read_settings
 from tests.support.environment.compose_file import CLUSTER_FILE, read_compose_file
 
 COMPOSE = read_compose_file(CLUSTER_FILE)
@@ -30,18 +29,16 @@ def test_the_nodes_accept_their_variables(tmp_path: Path) -> None:
     (tmp_path / "peer").write_text("0123456789abcdef")
     assert environment["DYNACTOR_PEER_SECRET_FILE"] == "/run/secrets/peer"
     assert set(COMPOSE.secrets) == set(NODES["node1"].secrets) == {"peer"}
-    nodes = NodeOptions(
-        peer_listen=environment["DYNACTOR_PEER_LISTEN"], peer_secret_file=tmp_path / "peer"
-    )
-    options = ServeOptions(
+    settings = read_settings(
+        peer_listen=environment["DYNACTOR_PEER_LISTEN"],
+        peer_secret_file=tmp_path / "peer",
         store=environment["DYNACTOR_STORE"],
-        nodes=nodes,
         admin_host=environment["DYNACTOR_ADMIN_HOST"],
         admin_port=int(environment["DYNACTOR_ADMIN_PORT"]),
         allow_open=True,
     )
-    assert options.store is not None
-    assert options.store.partition("@")[2].partition("/")[0] in COMPOSE.services
+    assert settings.store.url is not None
+    assert settings.store.url.partition("@")[2].partition("/")[0] in COMPOSE.services
 
 
 def test_the_load_balancer_has_all_nodes_and_asks_for_their_readiness() -> None:

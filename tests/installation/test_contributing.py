@@ -41,7 +41,7 @@ def test_changed_files_are_checked_as_modules_of_their_packages(tmp_path: Path):
     mypy.write_text('#!/bin/sh\necho "$@"\n')
     mypy.chmod(0o755)
     changed = [
-        "api/options/options.py",
+        "api/options/files.py",
         "model/keys/__init__.py",
         "dynactor/testing.py",
         "tests/support/servers/server.py",
@@ -51,7 +51,7 @@ def test_changed_files_are_checked_as_modules_of_their_packages(tmp_path: Path):
         ["bash", str(script), *changed], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == [
-        *("--module", "dynactor.api.options.options"),
+        *("--module", "dynactor.api.options.files"),
         *("--module", "dynactor.model.keys"),
         *("--module", "dynactor.testing"),
         *("--module", "tests.support.servers.server"),

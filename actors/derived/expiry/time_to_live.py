@@ -6,34 +6,18 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from msgspec import Struct
-
 from dynactor.actors.derived.expiry.expiry_times import ExpiryTimes, Listed
 from dynactor.actors.derived.expiry.sweeper import SweepEnvironment, Sweeper, SweptRange
+from dynactor.actors.derived.expiry.time_to_live_settings import TimeToLiveSettings
 from dynactor.actors.feeds.change_feed import ChangeFeed
 from dynactor.actors.followers.log_followers import LogFollowers
 from dynactor.actors.followers.scan import TableScan
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.followers import Subscription
 from dynactor.actors.table.table import Table
-from dynactor.model.limits import TIME_TO_LIVE_CHANGE_SECONDS
 from dynactor.model.throttling.steady_rate import SteadyRate
 from dynactor.storage import key_layout
 from dynactor.storage.partition_map import PartitionMap
-
-
-class TimeToLiveSettings(Struct, frozen=True):
-    """The settings of time to live.
-
-    ``delay_seconds`` is the minimum time that an expired item stays, in domain time.
-    ``transition_seconds`` is the minimum time of ENABLING and DISABLING; with 0 neither state is
-    shown.
-    """
-
-    delay_seconds: float = 1.0
-    deletes_per_second: float = 4_000.0
-    change_interval_seconds: float = TIME_TO_LIVE_CHANGE_SECONDS
-    transition_seconds: float = 0.0
 
 
 class TimeToLiveActors:

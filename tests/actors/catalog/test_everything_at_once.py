@@ -14,7 +14,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from dynactor.actors.database.database import Database
-from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
+from dynactor.actors.derived.expiry.time_to_live_settings import TimeToLiveSettings
 from dynactor.actors.phases.streams import StreamRegistry
 from dynactor.actors.runtime.mailbox import MailboxClosed, Message
 from dynactor.actors.table.messages import CreateTable, UpdateTable, UpdateTimeToLive

@@ -15,7 +15,7 @@ from msgspec import structs
 from structlog.testing import capture_logs
 
 from dynactor.actors.database.database import Database
-from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
+from dynactor.actors.derived.expiry.time_to_live_settings import TimeToLiveSettings
 from dynactor.actors.phases.streams import StreamRegistry
 from dynactor.actors.table.messages import CreateTable, UpdateTable
 from dynactor.model.definitions.index import IndexDefinition, Projection

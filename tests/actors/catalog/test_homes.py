@@ -10,7 +10,8 @@ import anyio
 import pytest
 
 from dynactor.actors.backups.table_backups import CreateTableBackup
-from dynactor.actors.catalog.homes import MoveTables, Share, TakeTables
+from dynactor.actors.catalog.homes import MoveTables, TakeTables
+from dynactor.actors.catalog.share import Share
 from dynactor.actors.database.database import Database
 from dynactor.actors.phases.streams import StreamRegistry
 from dynactor.actors.phases.table_homes import TableHomes

@@ -8,7 +8,8 @@ from typing import Final
 import pytest
 
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
-from dynactor.actors.catalog.homes import MoveTables, Share, TakeTables
+from dynactor.actors.catalog.homes import MoveTables, TakeTables
+from dynactor.actors.catalog.share import Share
 from dynactor.actors.database.database import Database
 from dynactor.actors.parts.part import load_catalog
 from dynactor.actors.table.messages import CreateTable, UpdateTable

@@ -8,7 +8,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from dynactor.actors.backups.table_backups import CreateTableBackup, TableBackups
-from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings, subscriber_id
+from dynactor.actors.derived.expiry.time_to_live import subscriber_id
+from dynactor.actors.derived.expiry.time_to_live_settings import TimeToLiveSettings
 from dynactor.actors.phases.destination_phases import DisableDestination
 from dynactor.actors.table.messages import CreateTable, UpdateTable
 from dynactor.actors.table.table import Table

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from dynactor.actors.backups.table_backups import CreateTableBackup
 from dynactor.actors.database.database import Database
-from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
+from dynactor.actors.derived.expiry.time_to_live_settings import TimeToLiveSettings
 from dynactor.actors.phases.replays import Replays
 from dynactor.actors.table.messages import CreateTable, UpdateTable
 from dynactor.actors.table.table import Table

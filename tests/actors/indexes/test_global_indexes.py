@@ -94,8 +94,8 @@ async def entries_now(table: Table) -> int:
 
 
 async def test_a_read_that_waits_for_the_index_sees_all_earlier_acknowledged_writes():
-    lag = IndexLag(0.02, 0.02)
-    async with running_database(index_lag=lag, index_reads_wait_seconds=60) as database:
+    lag = IndexLag(0.02, 0.02, reads_wait_seconds=60)
+    async with running_database(index_lag=lag) as database:
         await database.ask(CreateTable(with_global_index(projection=Projection("ALL"))))
         table = database.table("Thread")
         for count in range(1, 6):
@@ -106,8 +106,8 @@ async def test_a_read_that_waits_for_the_index_sees_all_earlier_acknowledged_wri
 
 
 async def test_a_read_does_not_wait_for_an_index_that_cannot_catch_up():
-    lag = IndexLag(3_600, 3_600)
-    async with running_database(index_lag=lag, index_reads_wait_seconds=0.01) as database:
+    lag = IndexLag(3_600, 3_600, reads_wait_seconds=0.01)
+    async with running_database(index_lag=lag) as database:
         await database.ask(CreateTable(with_global_index(projection=Projection("ALL"))))
         table = database.table("Thread")
         await table.write(put(thread("EC2", "a", posts=1)))

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from dynactor.actors.database.database import Database
-from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
+from dynactor.actors.derived.expiry.time_to_live_settings import TimeToLiveSettings
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.messages import CreateTable, UpdateTable
 from dynactor.actors.table.table import Table

@@ -10,7 +10,7 @@ from msgspec import structs
 from dynactor.actors.database.database import Database
 from dynactor.actors.phases.splits import Splitter
 from dynactor.actors.splitting.messages import SplitPartition
-from dynactor.actors.splitting.split_watch import SplitSettings
+from dynactor.actors.splitting.split_settings import SplitSettings
 from dynactor.actors.table.messages import CreateTable, UpdateTable
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table

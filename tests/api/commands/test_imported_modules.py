@@ -25,8 +25,8 @@ NOBODY = ("--admin-endpoint", "http://127.0.0.1:9")
 PARSER = {"attr", "attrs", "cyclopts", "docstring_parser", "typing_extensions"}
 CLIENT = PARSER | {"msgspec"}
 COMMAND_LINE = {"dynactor", "dynactor.api", "dynactor.api.command_line"} | {
-    f"dynactor.api.{name}"
-    for name in ("environment_variables", "options", "options.configuration_error")
+    f"dynactor.{name}"
+    for name in ("api.environment_variables", "model", "model.configuration_error")
 }
 ADMIN_CLIENT = COMMAND_LINE | {
     f"dynactor.api.{name}"
@@ -134,7 +134,10 @@ ROOMS = {
         CLIENT | {"anyio", "colorama", "pygments", "rich", "rocksdict", "structlog"},
         {"api", "model", "storage"},
     ),
-    ("load", "--endpoint", "http://127.0.0.1:9"): (CLIENT | {"rich"}, {"api", "load"}),
+    ("load", "--endpoint", "http://127.0.0.1:9"): (
+        CLIENT | {"rich"},
+        {"api", "load", "model"},
+    ),
     ("policy", "test", "/nonexistent", "/nonexistent"): (CLIENT, {"api", "model"}),
     ("encrypt-keys", "/nonexistent", "--credentials-key-file", "/nonexistent"): (
         CLIENT,

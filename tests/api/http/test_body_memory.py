@@ -30,7 +30,7 @@ HALF = len(BODY) // 2
 
 both_lanes = pytest.mark.parametrize("more", [(), (TO_FULL_LANE,)], ids=["fast lane", "full lane"])
 More = tuple[str, ...]
-SETTINGS = HttpSettings("local")
+SETTINGS = HttpSettings(region="local")
 GRACE_SECONDS = SETTINGS.grace_seconds
 CHECK_SECONDS = GRACE_SECONDS / 4
 

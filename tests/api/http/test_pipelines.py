@@ -135,7 +135,7 @@ class Paused(asyncio.Transport):
 
 @contextmanager
 def transport(gate: Gate) -> Iterator[FastLanes]:
-    settings, turns = HttpSettings("local"), Turns()
+    settings, turns = HttpSettings(region="local"), Turns()
     protocol = Protocol(NO_DATABASE, (ECHO, gate.operation))
     memory = RequestMemory(settings.large_requests_bytes, grace_seconds=1, least_bytes_per_second=1)
     full = full_server(protocol, settings, memory, turns)

@@ -395,7 +395,7 @@ def fast_lanes(settings: HttpSettings) -> FastLanes:
 @both_lanes
 @on_stepped_time
 async def test_a_client_that_does_not_read_the_rest_of_its_last_answer_is_disconnected(more: More):
-    settings = HttpSettings("local")
+    settings = HttpSettings(region="local")
     async with fast_lanes(settings) as lanes:
         transport = FullTransport(lanes)
         transport.receive(request("Echo", b"{}", *more))
@@ -494,7 +494,7 @@ async def test_connections_above_the_limit_are_closed_at_once(more: More):
 
 
 async def test_a_connection_that_was_accepted_as_the_server_stopped_is_closed():
-    async with fast_lanes(HttpSettings("local")) as lanes:
+    async with fast_lanes(HttpSettings(region="local")) as lanes:
         pass
     assert FullTransport(lanes).is_aborted
 

@@ -14,7 +14,7 @@ from dynactor.api.keys.access_keys import (
     read_profiles,
 )
 from dynactor.api.keys.signature import AccessKey
-from dynactor.api.options.options import ServeOptions
+from dynactor.api.options.read_settings import read_settings
 
 PROFILE = "[{}]\naws_access_key_id = {}\naws_secret_access_key = {}\n"
 
@@ -81,10 +81,10 @@ def test_the_error_for_a_missing_file_names_it(tmp_path: Path):
 
 def test_the_file_is_read_once(write):
     path = write(PROFILE.format("a", "A1", "one"))
-    options = ServeOptions(credentials_file=path)
+    settings = read_settings(credentials_file=path)
     # Empty the file, because a second read of a pipe would find no data.
     path.write_text("")
-    assert options.access_keys == (AccessKey("A1", "one"),)
+    assert settings.keys.access_keys == (AccessKey("A1", "one"),)
 
 
 def test_binary_data_is_reported(tmp_path: Path):

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dynactor.api.keys.key_file import BadKeyFile, check_mode, encrypted, read_text
-from dynactor.api.options.configuration_error import ConfigurationError
-from dynactor.api.options.options import ServeOptions
+from dynactor.api.options.read_settings import read_settings
+from dynactor.model.configuration_error import ConfigurationError
 from tests.support.servers.server import run_command
 
 TEXT = "[app]\naws_access_key_id = AKIDAPP\naws_secret_access_key = top-secret\n"
@@ -74,11 +74,11 @@ def test_a_server_reads_what_the_command_has_encrypted(keys: Path, tmp_path: Pat
     assert done.returncode == 0
     assert "top-secret" not in done.stdout
     file.write_text(done.stdout)
-    options = ServeOptions(credentials_file=file, credentials_key_file=key_file)
-    assert options.access_keys == (("AKIDAPP", "top-secret"),)
+    settings = read_settings(credentials_file=file, credentials_key_file=key_file)
+    assert settings.keys.access_keys == (("AKIDAPP", "top-secret"),)
     key_file.chmod(0o644)
     with pytest.raises(ConfigurationError, match="--credentials-key-file: Other users"):
-        ServeOptions(credentials_file=file, credentials_key_file=key_file)
+        read_settings(credentials_file=file, credentials_key_file=key_file)
 
 
 def test_an_encrypted_file_needs_its_secret(keys: Path, tmp_path: Path):

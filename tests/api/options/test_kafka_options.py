@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dynactor.api.options.kafka_options import KafkaOptions, KafkaOptionsError
+from dynactor.api.options.read_settings import read_settings
+from dynactor.model.configuration_error import ConfigurationError
 from dynactor.streams.kafka.broker import BrokerSettings
 from dynactor.streams.kafka.message import KafkaForm
 from tests.support.servers.server import running_server
@@ -14,25 +15,25 @@ from tests.support.tables.ttl import wait_until
 
 
 def test_without_servers_there_is_no_broker():
-    assert KafkaOptions().broker_settings is None
+    assert read_settings().broker == BrokerSettings()
 
 
 @pytest.mark.parametrize(
     "given", [("a:1,b:2",), ("a:1", "b:2"), ("a:1, b:2",)], ids=["comma", "two", "blank"]
 )
 def test_servers_may_be_given_in_one_option_or_in_several(given: tuple[str, ...]):
-    settings = KafkaOptions(kafka_bootstrap_servers=given).broker_settings
+    settings = read_settings(kafka_bootstrap_servers=given).broker
     assert settings == BrokerSettings(("a:1", "b:2"))
 
 
 @pytest.mark.parametrize("server", ["a", "a:", ":9092", "a:b", "a:65536", "http://a:1"])
 def test_a_server_needs_a_host_and_a_port(server: str):
-    with pytest.raises(KafkaOptionsError, match="give host:port"):
-        KafkaOptions(kafka_bootstrap_servers=(server,))
+    with pytest.raises(ConfigurationError, match="give host:port"):
+        read_settings(kafka_bootstrap_servers=(server,))
 
 
 def test_the_record_format_is_set_by_the_options():
-    options = KafkaOptions(
+    settings = read_settings(
         kafka_bootstrap_servers=("a:1",),
         kafka_format="debezium",
         kafka_key="collection",
@@ -41,7 +42,7 @@ def test_the_record_format_is_set_by_the_options():
         kafka_debezium_images="plain",
         kafka_debezium_schema=True,
     )
-    assert options.relay_settings("1.2.3", has_nodes=False).form == KafkaForm(
+    assert settings.database.relays.form == KafkaForm(
         format="debezium",
         key="collection",
         tombstones=False,
@@ -81,21 +82,21 @@ def test_the_record_format_is_set_by_the_options():
     ],
 )
 def test_contradictory_options_are_refused(options, told: str):
-    with pytest.raises(KafkaOptionsError, match=told):
-        KafkaOptions(**options)
+    with pytest.raises(ConfigurationError, match=told):
+        read_settings(**options)
 
 
 def test_a_password_is_read_from_its_file(tmp_path: Path):
     file = tmp_path / "password"
     file.write_text("secret\n")
-    options = KafkaOptions(
+    settings = read_settings(
         kafka_bootstrap_servers=("a:1",),
         kafka_security_protocol="SASL_PLAINTEXT",
         kafka_sasl_mechanism="SCRAM-SHA-512",
         kafka_sasl_username="dynactor",
         kafka_sasl_password_file=file,
     )
-    assert options.broker_settings == BrokerSettings(
+    assert settings.broker == BrokerSettings(
         ("a:1",),
         security_protocol="SASL_PLAINTEXT",
         sasl_mechanism="SCRAM-SHA-512",
@@ -107,25 +108,24 @@ def test_a_password_is_read_from_its_file(tmp_path: Path):
 def test_a_binary_file_is_reported(tmp_path: Path):
     file = tmp_path / "password"
     file.write_bytes(b"\xff\xfe")
-    options = KafkaOptions(
-        kafka_bootstrap_servers=("a:1",),
-        kafka_security_protocol="SASL_SSL",
-        kafka_sasl_username="dynactor",
-        kafka_sasl_password_file=file,
-    )
-    with pytest.raises(KafkaOptionsError, match="is not UTF-8 text"):
-        _ = options.broker_settings
+    with pytest.raises(ConfigurationError, match="is not UTF-8 text"):
+        read_settings(
+            kafka_bootstrap_servers=("a:1",),
+            kafka_security_protocol="SASL_SSL",
+            kafka_sasl_username="dynactor",
+            kafka_sasl_password_file=file,
+        )
 
 
 def test_a_password_is_never_shown():
-    options = KafkaOptions(
+    settings = read_settings(
         kafka_bootstrap_servers=("a:1",),
         kafka_security_protocol="SASL_PLAINTEXT",
         kafka_sasl_username="dynactor",
         kafka_sasl_password="secret",
     )
-    assert "secret" not in repr(options)
-    assert "secret" not in repr(options.broker_settings)
+    assert "secret" not in repr(settings)
+    assert "secret" not in repr(settings.broker)
 
 
 def test_a_server_without_its_broker_says_so_at_its_start():

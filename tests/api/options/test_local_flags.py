@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dynactor.api.options.configuration_error import ConfigurationError
 from dynactor.api.options.local_flags import USAGE, LocalFlags, parse_local_flags
+from dynactor.model.configuration_error import ConfigurationError
 from tests.support.servers.server import run_command
 
 

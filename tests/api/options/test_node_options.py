@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dynactor.api.options.node_options import NodeOptions
-from dynactor.api.options.options import ConfigurationError, ServeOptions
+from dynactor.api.options.read_settings import read_settings
+from dynactor.model.configuration_error import ConfigurationError
 
 STORE = "postgresql://dynactor@localhost/dynactor"
 LOOPBACK = "127.0.0.1:7000"
@@ -41,28 +41,31 @@ LOOPBACK = "127.0.0.1:7000"
 )
 def test_options_that_do_not_fit_are_refused(given: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigurationError, match=told.replace("(", r"\(")):
-        NodeOptions(**given)
+        read_settings(store=STORE, **given)
 
 
 def test_a_secret_allows_other_machines(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("0123456789abcdef\n")
-    nodes = NodeOptions(peer_listen="[fd00::5]:7000", peer_secret_file=tmp_path / "secret")
+    nodes = read_settings(
+        store=STORE, peer_listen="[fd00::5]:7000", peer_secret_file=tmp_path / "secret"
+    ).nodes
     assert (nodes.secret, nodes.address) == ("0123456789abcdef", ("fd00::5", 7000))
     assert nodes.address_at(7000) == nodes.name_at(7000) == "[fd00::5]:7000"
 
 
 def test_other_nodes_reach_a_node_at_its_advertised_address(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("0123456789abcdef\n")
-    nodes = NodeOptions(
+    nodes = read_settings(
+        store=STORE,
         peer_listen="0.0.0.0:0",
         peer_advertise="node1.example.com:7000",
         peer_secret_file=tmp_path / "secret",
-    )
+    ).nodes
     assert nodes.address_at(43_210) == nodes.name_at(43_210) == "node1.example.com:7000"
 
 
 def test_loopback_needs_no_secret_and_a_name_is_used() -> None:
-    nodes = NodeOptions(peer_listen="localhost:0", node_name="a")
+    nodes = read_settings(store=STORE, peer_listen="localhost:0", node_name="a").nodes
     assert (nodes.secret, nodes.name_at(7001), nodes.address_at(7001)) == (
         "",
         "a",
@@ -81,7 +84,6 @@ def test_loopback_needs_no_secret_and_a_name_is_used() -> None:
     ],
 )
 def test_a_node_needs_a_shared_store_and_real_time(given: dict[str, Any], told: str) -> None:
-    nodes = NodeOptions(peer_listen=LOOPBACK)
-    assert ServeOptions(store=STORE, nodes=nodes).nodes is nodes
+    assert read_settings(store=STORE, peer_listen=LOOPBACK).is_node
     with pytest.raises(ConfigurationError, match=told):
-        ServeOptions(nodes=nodes, **given)
+        read_settings(peer_listen=LOOPBACK, **given)

@@ -9,22 +9,23 @@ from pathlib import Path
 import pytest
 
 from dynactor.actors.feeds.index_lag import NO_LAG, IndexLag
-from dynactor.api.options.options import ConfigurationError, ServeOptions
+from dynactor.api.options.read_settings import read_settings
+from dynactor.model.configuration_error import ConfigurationError
 
 
 def test_without_options_a_server_is_local_and_on_disk(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_DATA_HOME", "/xdg")
-    options = ServeOptions()
-    assert (options.host, options.port) == ("127.0.0.1", 8000)
-    assert options.data_directory == Path("/xdg/dynactor")
-    assert options.access.allows_host("localhost:8000")
-    assert not options.access.allows_host("example.com")
+    settings = read_settings()
+    assert (settings.host, settings.port) == ("127.0.0.1", 8000)
+    assert settings.store.directory == Path("/xdg/dynactor")
+    assert settings.access.allows_host("localhost:8000")
+    assert not settings.access.allows_host("example.com")
 
 
 def test_without_xdg_variables_data_is_in_the_home_directory(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     monkeypatch.setenv("HOME", "/home/somebody")
-    assert ServeOptions().data_directory == Path("/home/somebody/.local/share/dynactor")
+    assert read_settings().store.directory == Path("/home/somebody/.local/share/dynactor")
 
 
 def test_a_system_without_reliable_syncs_supports_only_data_in_memory(
@@ -32,68 +33,68 @@ def test_a_system_without_reliable_syncs_supports_only_data_in_memory(
 ):
     monkeypatch.delattr(os, "fdatasync")
     with pytest.raises(ConfigurationError, match="--in-memory, or in a container"):
-        ServeOptions()
-    assert ServeOptions(in_memory=True).data_directory is None
+        read_settings()
+    assert read_settings(in_memory=True).store.directory is None
 
 
 def test_only_global_indexes_may_have_the_lag_awaited():
-    options = ServeOptions(gsi_lag="awaited")
-    assert options.index_lag is NO_LAG
-    assert options.index_reads_wait_seconds > 0
-    assert not ServeOptions().index_reads_wait_seconds
+    lag = read_settings(gsi_lag="awaited").database.index_lag
+    assert not lag.is_delayed
+    assert lag.reads_wait_seconds > 0
+    assert read_settings().database.index_lag is NO_LAG
     with pytest.raises(ConfigurationError, match="give none, fixed:SECONDS"):
-        _ = ServeOptions(transaction_delay="awaited").transaction_steps_delay
+        read_settings(transaction_delay="awaited")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "localhost"])
 def test_loopback_needs_no_permission(host: str):
-    assert not ServeOptions(host=host).access.allows_host("example.com")
+    assert not read_settings(host=host).access.allows_host("example.com")
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "box.example.com"])  # noqa: S104
 def test_any_other_address_needs_permission(host: str):
     with pytest.raises(ConfigurationError, match="--allow-open"):
-        ServeOptions(host=host)
+        read_settings(host=host)
     with pytest.raises(ConfigurationError, match="--allow-open"):
-        ServeOptions(admin_host=host)
-    assert ServeOptions(host=host, allow_open=True).access.allows_host("anything.example.com")
+        read_settings(admin_host=host)
+    assert read_settings(host=host, allow_open=True).access.allows_host("anything.example.com")
 
 
 def test_host_names_are_checked_on_an_open_address_if_names_are_configured():
-    options = ServeOptions(host="192.0.2.1", allow_open=True, allowed_hosts=("a.test, B.test",))
-    assert options.access.allows_host("a.test")
-    assert options.access.allows_host("b.test:8000")
-    assert not options.access.allows_host("c.test")
+    settings = read_settings(host="192.0.2.1", allow_open=True, allowed_hosts=("a.test, B.test",))
+    assert settings.access.allows_host("a.test")
+    assert settings.access.allows_host("b.test:8000")
+    assert not settings.access.allows_host("c.test")
 
 
 @pytest.mark.parametrize("name", ["http://a.test", "a.test:8000", "*", "*.a.test", "a.test."])
 def test_an_invalid_host_name_is_refused(name: str):
     with pytest.raises(ConfigurationError, match="--allowed-hosts"):
-        ServeOptions(allowed_hosts=("b.test", name))
+        read_settings(allowed_hosts=("b.test", name))
 
 
 @pytest.mark.parametrize("origin", ["a.test", "https://a.test/", "https://", "https://*.a.test"])
 def test_an_invalid_origin_is_refused(origin: str):
     for real in ("https://a.test", "http://localhost:3000", "*", "null"):
-        assert ServeOptions(cors_origins=(real,)).access.allows_origin(real)
+        assert read_settings(cors_origins=(real,)).access.allows_origin(real)
     with pytest.raises(ConfigurationError, match="--cors-origins"):
-        ServeOptions(cors_origins=("https://b.test", origin))
+        read_settings(cors_origins=("https://b.test", origin))
 
 
 def test_memory_has_no_directory():
-    assert ServeOptions(in_memory=True).data_directory is None
+    assert read_settings(in_memory=True).store.directory is None
 
 
 @pytest.mark.parametrize("region", ["", "us:east", "us/east", "us-east-1\n", "\u00e9u-west-1"])
 def test_a_region_that_is_invalid_in_an_arn_is_refused(region: str):
-    assert ServeOptions(region="us-gov-east-1").region == "us-gov-east-1"
+    assert read_settings(region="us-gov-east-1").database.region == "us-gov-east-1"
     with pytest.raises(ConfigurationError, match="--region"):
-        ServeOptions(region=region)
+        read_settings(region=region)
 
 
 def test_a_table_has_at_least_one_partition():
     with pytest.raises(ConfigurationError):
-        ServeOptions(partitions_per_table=0)
+        read_settings(partitions_per_table=0)
 
 
 @pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
@@ -101,12 +102,12 @@ def test_a_table_has_at_least_one_partition():
 def test_a_time_is_a_finite_number_from_zero_on(name: str, value: float):
     option = "--" + name.replace("_", "-")
     with pytest.raises(ConfigurationError, match=f"{option} must be at least 0"):
-        ServeOptions(**{name: value})  # type: ignore[arg-type]
+        read_settings(**{name: value})
 
 
 def test_a_count_is_not_below_zero():
     with pytest.raises(ConfigurationError, match="--item-collection-limit-bytes"):
-        ServeOptions(item_collection_limit_bytes=-1)
+        read_settings(item_collection_limit_bytes=-1)
 
 
 @pytest.mark.parametrize(
@@ -114,23 +115,23 @@ def test_a_count_is_not_below_zero():
 )
 def test_limits_that_split_partitions_are_more_than_zero(option):
     with pytest.raises(ConfigurationError, match=option.replace("_", "-")):
-        ServeOptions(**{option: 0})
+        read_settings(**{option: 0})
 
 
 def test_a_transactions_delay_between_its_steps_is_fixed_or_drawn():
-    assert ServeOptions().transaction_steps_delay is NO_LAG
-    fixed = ServeOptions(transaction_delay="fixed:0.25")
-    assert fixed.transaction_steps_delay == IndexLag(0.25, 0.25)
-    drawn = ServeOptions(transaction_delay="random:0-0.05:7")
-    assert drawn.transaction_steps_delay == IndexLag(0.0, 0.05, 7)
+    assert read_settings().database.transaction_delay is NO_LAG
+    fixed = read_settings(transaction_delay="fixed:0.25")
+    assert fixed.database.transaction_delay == IndexLag(0.25, 0.25)
+    drawn = read_settings(transaction_delay="random:0-0.05:7")
+    assert drawn.database.transaction_delay == IndexLag(0.0, 0.05, 7)
     with pytest.raises(ConfigurationError, match="--transaction-delay soon is not understood"):
-        _ = ServeOptions(transaction_delay="soon").transaction_steps_delay
+        read_settings(transaction_delay="soon")
 
 
 @pytest.mark.parametrize("mib", [0, -1])
 def test_a_cache_of_zero_bytes_is_refused(mib: int):
     with pytest.raises(ConfigurationError, match="--cache-mib must be at least 1"):
-        ServeOptions(cache_mib=mib)
+        read_settings(cache_mib=mib)
 
 
 @pytest.mark.parametrize(
@@ -146,10 +147,10 @@ def test_a_cache_of_zero_bytes_is_refused(mib: int):
 def test_options_of_the_embedded_store_contradict_postgresql(option: str, value: object):
     name = option.replace("_", "-")
     with pytest.raises(ConfigurationError, match=f"--store can't be combined with --{name}"):
-        ServeOptions(store="postgresql://host/data", **{option: value})
+        read_settings(store="postgresql://host/data", **{option: value})
 
 
 def test_a_store_in_postgresql_needs_no_directory():
-    options = ServeOptions(store="postgresql://host/data")
-    assert options.data_directory is None
-    assert options.store_kind == "postgresql"
+    settings = read_settings(store="postgresql://host/data")
+    assert settings.store.directory is None
+    assert settings.store.kind == "postgresql"

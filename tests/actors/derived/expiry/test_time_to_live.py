@@ -18,7 +18,7 @@ from dynactor.actors.derived.expiry.sweeper import (
     Sweeper,
     SweptRange,
 )
-from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
+from dynactor.actors.derived.expiry.time_to_live_settings import TimeToLiveSettings
 from dynactor.actors.feeds.change_feed import ChangeFeed, RecentChanges
 from dynactor.actors.partition.messages import Expired
 from dynactor.actors.table.messages import CreateTable, DeleteTable, UpdateTable

@@ -9,11 +9,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from dynactor.actors.derived.expiry.time_to_live import (
-    TimeToLiveActors,
-    TimeToLiveSettings,
-    subscriber_id,
-)
+from dynactor.actors.derived.expiry.time_to_live import TimeToLiveActors, subscriber_id
+from dynactor.actors.derived.expiry.time_to_live_settings import TimeToLiveSettings
 from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import InternalServerError

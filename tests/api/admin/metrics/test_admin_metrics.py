@@ -9,7 +9,7 @@ from msgspec import structs
 from prometheus_client.parser import text_string_to_metric_families
 
 from dynactor.actors.database.database import Database
-from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
+from dynactor.actors.derived.expiry.time_to_live_settings import TimeToLiveSettings
 from dynactor.actors.partition import partition as partitions
 from dynactor.actors.partition.item_locks import Prepare, Release, TransactionPart
 from dynactor.actors.runtime.mailbox import MailboxFull

@@ -1,4 +1,4 @@
-"""The error of invalid options."""
+"""The error for invalid options."""
 
 from __future__ import annotations
 
