@@ -29,7 +29,7 @@ class Contents(Struct, frozen=True):
     size_bytes: int
 
 
-class TooLarge(Exception):
+class StoreTooLarge(Exception):
     """A store has more rows than fit into the given memory."""
 
 
@@ -48,7 +48,7 @@ async def read_contents(store: Store, most_bytes: int) -> Contents:
         rows += page
         size_bytes += sum(len(row.key) + len(row.value) for row in page)
         if size_bytes > most_bytes:
-            raise TooLarge
+            raise StoreTooLarge
     return Contents(tuple(rows), size_bytes)
 
 

@@ -21,7 +21,7 @@ from msgspec import Struct
 from dynactor.actors.feeds.coalesced_wakeups import wait_wakeup
 from dynactor.actors.followers.followed_logs import FollowedLogs
 from dynactor.actors.followers.round_sink import M, Round, RoundSender, RoundSink
-from dynactor.actors.followers.rounds import Rounds
+from dynactor.actors.followers.rounds import RoundMaker
 from dynactor.actors.followers.sink import Order
 from dynactor.actors.followers.table_snapshot import TableSnapshot
 from dynactor.actors.runtime.cancellation import cancel_when
@@ -94,7 +94,7 @@ class RoundFollower(Generic[M]):
         self.has_caught_up = False
         self.logs = logs
         self._name = name
-        self._rounds = Rounds(logs, sink)
+        self._rounds = RoundMaker(logs, sink)
         self._sender = sender
         self._source = source
         self._settings = settings

@@ -20,7 +20,7 @@ _PIECE_RECORDS: Final = 64
 _READ_RECORDS: Final = 256
 
 
-class Rounds(Generic[M]):
+class RoundMaker(Generic[M]):
     """Makes the rounds. ``ends`` are the counters to stop at, by log; None for no end."""
 
     def __init__(self, logs: FollowedLogs, sink: RoundSink[M]) -> None:

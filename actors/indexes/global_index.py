@@ -67,7 +67,7 @@ class BackfillProgress(Struct, frozen=True):
     throttle_events: int
 
 
-class _Asked(NamedTuple):
+class _SentMessage(NamedTuple):
     """A message that was sent, or that waits for space in the mailbox.
 
     An awaitable without a task: a write has many of these, and a task for each would cost more than
@@ -239,7 +239,7 @@ class GlobalIndexActors:
             reply = None
         except (PartitionMoved, MailboxClosed):
             reply = None
-        return _Asked(self, number, message, reply)
+        return _SentMessage(self, number, message, reply)
 
     async def wait_carried_out(
         self, number: int, message: ApplyChanges | Backfill, reply: asyncio.Future[None] | None

@@ -50,7 +50,7 @@ class KeepBalances(Message[None], frozen=True):
     everything: bool = False
 
 
-class _Place(NamedTuple):
+class _BalancePlace(NamedTuple):
     """A partition, and the limits with its balance; None if the partition was deleted."""
 
     resource: Resource
@@ -151,13 +151,13 @@ class BalanceWriter:
         self._head, self._head_bytes = loaded.head, loaded.head_bytes
         self._rows = {resource: dict(rows) for resource, rows in loaded.balances.items()}
 
-    def _taken_due(self) -> Iterator[_Place]:
+    def _taken_due(self) -> Iterator[_BalancePlace]:
         due, self._due = self._due, {}
         for resource, limits in due.items():
             for number in limits.take_due():
-                yield _Place(resource, number, limits)
+                yield _BalancePlace(resource, number, limits)
 
-    def _everything(self) -> Iterator[_Place]:
+    def _everything(self) -> Iterator[_BalancePlace]:
         """Balances of all present partitions, then of deleted ones that still have rows."""
         self._due = {}
         kept: dict[Resource, ResourceLimits] = {}
@@ -166,13 +166,13 @@ class BalanceWriter:
                 kept[resource] = limits
                 limits.take_due()
                 for number in limits.partitions:
-                    yield _Place(resource, number, limits)
+                    yield _BalancePlace(resource, number, limits)
         for resource, rows in list(self._rows.items()):
             there = kept[resource].partitions if resource in kept else frozenset()
             for number in rows.keys() - there:
-                yield _Place(resource, number, None)
+                yield _BalancePlace(resource, number, None)
 
-    async def _keep(self, places: Iterator[_Place], *, is_last: bool = False) -> bool:
+    async def _keep(self, places: Iterator[_BalancePlace], *, is_last: bool = False) -> bool:
         """Store balances in batches; return whether the store accepted them."""
         try:
             if self._is_behind:
@@ -186,10 +186,10 @@ class BalanceWriter:
             return False
         return True
 
-    async def _keep_batch(self, batch: list[_Place], *, is_last: bool) -> None:
+    async def _keep_batch(self, batch: list[_BalancePlace], *, is_last: bool) -> None:
         now = self._clock.now_epoch_seconds()
-        found: dict[_Place, Balance | None] = {}
-        changed: dict[_Place, Balance | None] = {}
+        found: dict[_BalancePlace, Balance | None] = {}
+        changed: dict[_BalancePlace, Balance | None] = {}
         for place in batch:
             balance = None
             if place.limits is not None:
@@ -206,7 +206,9 @@ class BalanceWriter:
             if place.limits is not None:
                 place.limits.note_stored(place.number, balance)
 
-    async def _commit(self, changed: Mapping[_Place, Balance | None], head: BalancesHead) -> None:
+    async def _commit(
+        self, changed: Mapping[_BalancePlace, Balance | None], head: BalancesHead
+    ) -> None:
         head_bytes = burst_balances.encode_head(head)
         puts = [
             burst_balances.row(place.resource, place.number, balance)

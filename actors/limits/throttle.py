@@ -67,7 +67,7 @@ class ThrottleSettings(Struct, frozen=True):
     initial_burst_seconds: float = BURST_SECONDS
 
 
-class Paid(Struct, frozen=True):
+class PaidWrite(Struct, frozen=True):
     """The cost of a write, and the units that it took from each index partition.
 
     ``index_writes`` is None if the write took no units: limits are off, or are only observed and
@@ -161,7 +161,7 @@ class TableThrottle:
 
     def take_write(
         self, partition_number: int, position: bytes, change: Change
-    ) -> Paid | Throttled:
+    ) -> PaidWrite | Throttled:
         """Take the units of a decided write of the item at a position, or say why it is refused.
 
         The units are counted, or given back, when the outcome of the write is known.
@@ -186,9 +186,9 @@ class TableThrottle:
                     return refusal.error()
         if self.traffic is not None:
             self.traffic.write(position, change)
-        return Paid(receipt, taken)
+        return PaidWrite(receipt, taken)
 
-    def count_write(self, paid: Paid) -> None:
+    def count_write(self, paid: PaidWrite) -> None:
         """Count a write that the store accepted, or whose condition was false."""
         receipt = paid.receipt
         self.consumed.write_units += receipt.write_units
@@ -204,7 +204,7 @@ class TableThrottle:
         """Units that requests to the table consumed, since the server started."""
         return self.consumed.read_units + self.consumed.write_units
 
-    def give_back(self, partition_number: int, paid: Paid) -> None:
+    def give_back(self, partition_number: int, paid: PaidWrite) -> None:
         """Give back the units of a write that the store has refused."""
         if paid.index_writes is not None:
             self._limits.give_back_write(

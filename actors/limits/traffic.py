@@ -126,7 +126,7 @@ class _Sampler:
         return weight
 
 
-class _Counts:
+class _MinuteCounts:
     """The counts of a kind in the present minute; no items if there is no sort key."""
 
     __slots__ = ("items", "partitions", "seconds")
@@ -168,7 +168,7 @@ class KeyTraffic:
         self.conflicts = _Sampler(draws, "none", "conflicts")
         self._windows: deque[Window] = deque(maxlen=MINUTES - 1)
         self._ends_at = 0.0
-        self._counts: dict[Kind, _Counts] = {}
+        self._counts: dict[Kind, _MinuteCounts] = {}
 
     def count(self, sampler: _Sampler, key: bytes, units: float) -> None:
         """Count a request for an encoded key; a key without its sort key counts for no item.
@@ -194,7 +194,7 @@ class KeyTraffic:
             self._begin_minute(now)
         counts = self._counts.get(kind)
         if counts is None:
-            counts = self._counts[kind] = _Counts(with_items=bool(self._schema.sort))
+            counts = self._counts[kind] = _MinuteCounts(with_items=bool(self._schema.sort))
         counts.seconds[int(now) % MINUTE_SECONDS] += units + sampler.passed_units
         sampler.passed_units = 0.0
         # Find the end of a usual key inline, without another call.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dynactor.actors.limits.throttle import Paid, TableThrottle
+from dynactor.actors.limits.throttle import PaidWrite, TableThrottle
 from dynactor.actors.partition.item_locks import Release, message_actions
 from dynactor.actors.partition.messages import WriteItem
 from dynactor.actors.partition.transaction_parts import PartDecision
@@ -34,8 +34,8 @@ class Charges:
     def __init__(self, partition_number: int, throttle: TableThrottle) -> None:
         self._partition_number = partition_number
         self._throttle = throttle
-        self._in_progress: dict[object, Paid | Throttled] = {}
-        self._prepared: dict[bytes, list[Paid]] = {}
+        self._in_progress: dict[object, PaidWrite | Throttled] = {}
+        self._prepared: dict[bytes, list[PaidWrite]] = {}
 
     def charge(self, envelope: Envelope, decision: Any) -> Any:
         """Charge the units of a decision; return the decision, or the refusal in its place."""
@@ -78,7 +78,7 @@ class Charges:
         paid = self._in_progress.get(payer) or self._take(payer, position, change)
         return paid if isinstance(paid, Throttled) else outcome
 
-    def _take(self, payer: object, position: bytes, change: Change) -> Paid | Throttled:
+    def _take(self, payer: object, position: bytes, change: Change) -> PaidWrite | Throttled:
         """Take the units of a write that has not paid yet; remember the payment or the refusal."""
         paid = self._throttle.take_write(self._partition_number, position, change)
         self._in_progress[payer] = paid
@@ -97,7 +97,7 @@ class Charges:
             actions = message_actions(envelope.message)
             for payer in (envelope.reply, *((envelope.reply, each.ordinal) for each in actions)):
                 paid = self._in_progress.pop(payer, None)
-                if isinstance(paid, Paid):
+                if isinstance(paid, PaidWrite):
                     self._throttle.give_back(self._partition_number, paid)
 
     def forget_batch(self) -> None:
@@ -107,11 +107,11 @@ class Charges:
     def keep(self, transaction_id: bytes, envelope: Envelope) -> None:
         """Keep the units of a prepared transaction until its outcome is known."""
         reply, in_progress = envelope.reply, self._in_progress
-        kept: list[Paid] = []
+        kept: list[PaidWrite] = []
         self._prepared[transaction_id] = kept
         for action in message_actions(envelope.message):
             paid = in_progress.pop((reply, action.ordinal), None)
-            if isinstance(paid, Paid):
+            if isinstance(paid, PaidWrite):
                 kept.append(paid)
 
     def settle(self, transaction_id: bytes, *, gives_back: bool) -> None:

@@ -23,7 +23,7 @@ from dynactor.storage.store import Group, StoreError
 _DECISIONS: Final = 1_000
 
 
-class _Joining(NamedTuple):
+class _JoinedRound(NamedTuple):
     """A round of transactions that was joined and is not resolved yet."""
 
     round_id: bytes
@@ -41,7 +41,7 @@ class Participant:
         self.decisions = Ref(self._outcomes)
         self._core = core
         self._charges = charges
-        self._joining: _Joining | None = None
+        self._joining: _JoinedRound | None = None
 
     async def resume(self, partition: Partition[TableBatch]) -> None:
         """Resolve a round that was joined before a crash."""
@@ -72,7 +72,7 @@ class Participant:
         batch.rows.update(message.rows)
         head = batch.head()
         group = partition.group(batch, head)
-        joining = _Joining(message.round_id, message.transaction_ids, batch, head, group)
+        joining = _JoinedRound(message.round_id, message.transaction_ids, batch, head, group)
         self._joining = joining
         envelope.answer(Joined(group))
         await self._resolve(partition, joining)
@@ -98,7 +98,7 @@ class Participant:
                 return batch, locked
             # The head has changed. Locks stay, unless the store has lost commits.
 
-    async def _resolve(self, partition: Partition[TableBatch], joining: _Joining) -> None:
+    async def _resolve(self, partition: Partition[TableBatch], joining: _JoinedRound) -> None:
         (envelope,) = await self._outcomes.take(1, 1)
         decision = envelope.message
         assert isinstance(decision, Resolve)

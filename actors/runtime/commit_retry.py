@@ -17,7 +17,7 @@ _STALL_SECONDS: Final = 0.002
 _log = structlog.get_logger("actors")
 
 
-class Commits(Protocol):
+class CommitTarget(Protocol):
     """A store, or its locked heads."""
 
     async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
@@ -25,7 +25,7 @@ class Commits(Protocol):
         ...
 
 
-async def commit_past_stalls(store: Commits, groups: Sequence[Group]) -> asyncio.Future[None]:
+async def commit_past_stalls(store: CommitTarget, groups: Sequence[Group]) -> asyncio.Future[None]:
     """Commit groups like the store's ``commit``, and retry while the engine stalls writes.
 
     Raises:

@@ -196,7 +196,7 @@ async def _read_pieces(
     start = _query_start(request)
     builder = PageBuilder(request.rules)
     rest = _rest(request)
-    rows = _Rows(table, view, request, rest)
+    rows = _PageRows(table, view, request, rest)
     if first:
         rows.add(first)
     counted_blocks = 0
@@ -254,7 +254,7 @@ def _rest(request: ReadRange) -> KeyRange:
     return KeyRange(max(request.after + b"\x00", whole.start), whole.end)
 
 
-class _Rows:
+class _PageRows:
     """Reads the rows of a range, across partitions, with few calls of the store."""
 
     def __init__(
@@ -338,7 +338,7 @@ def _with_prefix(prefix: bytes, key_range: KeyRange) -> tuple[bytes, bytes]:
 
 
 async def _read_piece(
-    table: Table, rows: _Rows, request: ReadRange, piece: KeyRange, builder: PageBuilder
+    table: Table, rows: _PageRows, request: ReadRange, piece: KeyRange, builder: PageBuilder
 ) -> None:
     """Add the rows of a partition until its part of the range ends, or the page is full."""
     while found := await rows.take(piece, builder):

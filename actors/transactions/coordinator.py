@@ -96,7 +96,7 @@ def table_key(table: Table, key: Item) -> TableKey:
     return TableKey(table, keys.encode(table.definition.key_schema, key))
 
 
-class _Participant:
+class _PartitionActions:
     """A partition in a transaction, with its actions and its reply."""
 
     __slots__ = ("actions", "decided", "number", "position", "size_bytes", "table")
@@ -224,7 +224,7 @@ class Transactions:
     def _next_id(self) -> bytes:
         return self._id_prefix + next(self._ids).to_bytes(_ID_BYTES, "big")
 
-    async def _write_in_one(self, participant: _Participant, claim: Claim | None) -> Accepted:
+    async def _write_in_one(self, participant: _PartitionActions, claim: Claim | None) -> Accepted:
         """Carry out a transaction on one partition, in a batch of that partition."""
         actions = tuple(participant.actions)
         part = TransactionPart(self._next_id(), len(actions), actions)
@@ -238,7 +238,7 @@ class Transactions:
         return accepted
 
     async def _write_in_several(
-        self, candidate: Candidate, participants: list[_Participant], total: int
+        self, candidate: Candidate, participants: list[_PartitionActions], total: int
     ) -> list[Accepted]:
         transaction_id = candidate.transaction_id
         replies = [
@@ -264,7 +264,7 @@ class Transactions:
             for each in candidate.prepared:
                 each.release(candidate.transaction_id, gives_back=ending == "refused")
 
-    def _claim(self, participants: list[_Participant]) -> set[tuple[int, bytes]]:
+    def _claim(self, participants: list[_PartitionActions]) -> set[tuple[int, bytes]]:
         """Claim the items for one transaction.
 
         Raises:
@@ -280,7 +280,7 @@ class Transactions:
         self._claimed |= claimed
         return claimed
 
-    def _conflicts(self, participants: list[_Participant]) -> list[CancellationReason]:
+    def _conflicts(self, participants: list[_PartitionActions]) -> list[CancellationReason]:
         """The reasons for a transaction whose items another transaction has claimed."""
         reasons: dict[int, CancellationReason] = {}
         for each in participants:
@@ -365,21 +365,22 @@ class Transactions:
         ]
 
 
-def _participants(actions: Sequence[TableAction]) -> list[_Participant]:
+def _participants(actions: Sequence[TableAction]) -> list[_PartitionActions]:
     """The partitions concerned, each with its actions."""
-    found: dict[int, _Participant] = {}
+    found: dict[int, _PartitionActions] = {}
     for table, action in actions:
         position = action.position
         number = table.number_at(position)
         participant = found.get(number)
         if participant is None:
-            participant = found[number] = _Participant(table, number, position)
+            participant = found[number] = _PartitionActions(table, number, position)
         participant.add(action)
     return list(found.values())
 
 
 def _accepted(
-    participants: Sequence[_Participant], replies: Sequence[asyncio.Future[Accepted | PartRejected]]
+    participants: Sequence[_PartitionActions],
+    replies: Sequence[asyncio.Future[Accepted | PartRejected]],
 ) -> list[Accepted]:
     """The accepted parts; raises if a part was rejected, or with the error of a reply."""
     answers = results(replies)

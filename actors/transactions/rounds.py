@@ -142,7 +142,7 @@ class Over(Protocol):
     def __call__(self, candidate: Candidate, ending: Ending) -> None: ...  # noqa: D102 - of the class
 
 
-class _Joining:
+class _JoiningPartition:
     """A partition in a round."""
 
     __slots__ = ("joined", "number", "rows", "table", "transaction_ids")
@@ -333,16 +333,18 @@ class Rounds:
             raise InternalServerError(f"Nothing was written: {error}") from error
 
 
-def _partitions(candidates: Sequence[Candidate]) -> list[_Joining]:
+def _partitions(candidates: Sequence[Candidate]) -> list[_JoiningPartition]:
     """The partitions of a round, with the transactions and rows of each."""
-    found: dict[int, _Joining] = {}
+    found: dict[int, _JoiningPartition] = {}
     for candidate in candidates:
         # The token is written with one of its transaction's groups.
         rows = [] if candidate.claim is None else [candidate.claim.row]
         for prepared in candidate.prepared:
             joining = found.get(prepared.number)
             if joining is None:
-                joining = found[prepared.number] = _Joining(prepared.table, prepared.number)
+                joining = found[prepared.number] = _JoiningPartition(
+                    prepared.table, prepared.number
+                )
             joining.transaction_ids.append(candidate.transaction_id)
             joining.rows += rows
             rows = []

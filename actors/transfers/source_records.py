@@ -26,7 +26,7 @@ from dynactor.storage.buckets.decompression import (
     ReadObject,
     ZstdMissing,
 )
-from dynactor.storage.buckets.ion_records import Ion, IonMissing
+from dynactor.storage.buckets.ion_records import IonDecoder, IonMissing
 
 # A thread decodes this number of records at a time.
 _BATCH_RECORDS: Final = 64
@@ -102,7 +102,7 @@ def check_listed(file: ImportFile, md5_checksum: str, record_count: int) -> None
 
 def lines_or_ion(input_format: str) -> Format:
     """The decoder of DynamoDB JSON or Ion; raises ``IonMissing``."""
-    return Bounded(JsonLines() if input_format == "DYNAMODB_JSON" else Ion())
+    return Bounded(JsonLines() if input_format == "DYNAMODB_JSON" else IonDecoder())
 
 
 @contextmanager

@@ -19,14 +19,14 @@ from dynactor.api.admin_api.change_header import CHANGE_HEADER, CHANGE_HEADER_VA
 READING: Final = frozenset({"GET", "HEAD"})
 
 
-class Refusal(NamedTuple):
+class ChangeRefusal(NamedTuple):
     """The reason why a request is refused."""
 
     status: HTTPStatus
     message: str
 
 
-def page_refusal(method: str, headers: Mapping[str, str]) -> Refusal | None:
+def page_refusal(method: str, headers: Mapping[str, str]) -> ChangeRefusal | None:
     """The refusal of a change that a page of another site may have sent."""
     if method in READING:
         return None
@@ -40,10 +40,10 @@ def page_refusal(method: str, headers: Mapping[str, str]) -> Refusal | None:
 
 def refusal(
     method: str, headers: Mapping[str, str], caller: Caller, rules: CallerRules
-) -> Refusal | None:
+) -> ChangeRefusal | None:
     """The refusal of a request; None if the caller may send it."""
     if caller.level is Level.NOTHING:
-        return Refusal(
+        return ChangeRefusal(
             HTTPStatus.UNAUTHORIZED,
             "A request to this port needs a secret or a client certificate: see the options "
             "--admin-secret-file, --admin-read-secret-file and --admin-client-ca of the server",
@@ -60,12 +60,12 @@ def refusal(
             "Changes are accepted from the same machine only: start the server with "
             "--admin-secret-file to allow others"
         )
-    return Refusal(
+    return ChangeRefusal(
         HTTPStatus.UNAUTHORIZED,
         "A change from another machine needs the secret of --admin-secret-file: send "
         "Authorization: Bearer SECRET",
     )
 
 
-def _forbidden(message: str) -> Refusal:
-    return Refusal(HTTPStatus.FORBIDDEN, message)
+def _forbidden(message: str) -> ChangeRefusal:
+    return ChangeRefusal(HTTPStatus.FORBIDDEN, message)

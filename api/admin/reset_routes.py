@@ -85,7 +85,7 @@ class Snapshots(Struct, frozen=True):
     snapshots: list[Snapshot]
 
 
-class Done(Struct, frozen=True):
+class ResetDone(Struct, frozen=True):
     """The answer to a request without a result."""
 
     done: bool = True
@@ -132,7 +132,7 @@ class SuiteControls:
             if method != "POST":
                 return other_method(path, "POST")
             await self._host.reset()
-            return json_answer(HTTPStatus.OK, Done())
+            return json_answer(HTTPStatus.OK, ResetDone())
         if path == SETTINGS_PATH:
             return await self._settings(request)
         if path == SNAPSHOTS_PATH:
@@ -141,12 +141,12 @@ class SuiteControls:
             if method != "POST":
                 return other_method(path, "POST")
             await self._host.restore_snapshot(restored[1])
-            return json_answer(HTTPStatus.OK, Done())
+            return json_answer(HTTPStatus.OK, ResetDone())
         if named := _SNAPSHOT.match(path):
             if method != "DELETE":
                 return other_method(path, "DELETE")
             self._host.delete_snapshot(named[1])
-            return json_answer(HTTPStatus.OK, Done())
+            return json_answer(HTTPStatus.OK, ResetDone())
         return fault(
             HTTPStatus.NOT_FOUND,
             f"There are {SNAPSHOTS_PATH}, {SNAPSHOTS_PATH}/NAME and {SNAPSHOTS_PATH}/NAME/restore",

@@ -31,7 +31,7 @@ from dynactor.api.admin import (
     replay_routes,
 )
 from dynactor.api.admin.answers import fault
-from dynactor.api.admin.change_rules import READING, Refusal, page_refusal, refusal
+from dynactor.api.admin.change_rules import READING, ChangeRefusal, page_refusal, refusal
 from dynactor.api.admin.fault_routes import FAULTS_PATH
 from dynactor.api.admin.health_routes import HEALTH_PATH, READY_PATH
 from dynactor.api.admin.metrics.loop_lag import measured_loop_lag
@@ -235,7 +235,7 @@ class _Admin:
             )
         return await self._metrics(request.headers.get("Accept", ""))
 
-    def _refusal(self, request: web.BaseRequest, caller: Caller) -> Refusal | None:
+    def _refusal(self, request: web.BaseRequest, caller: Caller) -> ChangeRefusal | None:
         if request.path in _OF_ANYBODY and request.method in READING:
             return None
         return refusal(request.method, request.headers, caller, self._rules)

@@ -35,7 +35,7 @@ class Wanted(Protocol):
     def sample_items(self) -> int: ...  # noqa: D102
 
 
-class Facts(Struct, frozen=True):
+class AdviceFacts(Struct, frozen=True):
     """The facts about a table and the server's policies; ``sample`` has some items of the table."""
 
     description: dict[str, Any]
@@ -111,7 +111,7 @@ def schema_of(description: dict[str, Any], resource: dict[str, Any]) -> KeySchem
     return KeySchema(part("HASH"), part("RANGE"))
 
 
-async def gather(admin: AdminClient, client: Endpoint, wanted: Wanted) -> Facts:
+async def gather(admin: AdminClient, client: Endpoint, wanted: Wanted) -> AdviceFacts:
     """Request all facts.
 
     Raises:
@@ -134,7 +134,7 @@ async def gather(admin: AdminClient, client: Endpoint, wanted: Wanted) -> Facts:
         parameters = {"table": wanted.table, "count": str(wanted.sample_items)}
         answer = admin.ask("GET", SAMPLE_PATH, SampleAnswer, parameters=parameters)
         sample = answer.items
-    return Facts(
+    return AdviceFacts(
         description,
         use,
         traffic({}),

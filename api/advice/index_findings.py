@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from dynactor.api.advice.facts import Facts, schema_of
+from dynactor.api.advice.facts import AdviceFacts, schema_of
 from dynactor.api.advice.key_findings import NEAR, Finding, Load, index_key_loads
 from dynactor.api.advice.text import figure, percent, size, span, value_text
 from dynactor.model.advice.index_distribution import Distribution, distribution, hot_value
@@ -73,7 +73,7 @@ class _Index(Struct, frozen=True):
         return self.projection == "ALL" or name in self.keys or name in held
 
 
-def index_findings(facts: Facts) -> Iterator[Finding]:
+def index_findings(facts: AdviceFacts) -> Iterator[Finding]:
     """Find indexes that are unused, have unneeded attributes, or lack needed attributes."""
     is_early = facts.recorded_seconds < _LEAST_SECONDS
     if not is_early:
@@ -102,7 +102,7 @@ def index_findings(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _indexes(facts: Facts) -> Iterator[_Index]:
+def _indexes(facts: AdviceFacts) -> Iterator[_Index]:
     for member, is_global in (("LocalSecondaryIndexes", False), ("GlobalSecondaryIndexes", True)):
         for description in facts.description.get(member, ()):
             name = description["IndexName"]
@@ -118,7 +118,7 @@ def _indexes(facts: Facts) -> Iterator[_Index]:
             )
 
 
-def _scans(facts: Facts) -> Iterator[Finding]:
+def _scans(facts: AdviceFacts) -> Iterator[Finding]:
     """Scans that consume most of the table's read units (S3)."""
     use = facts.use.uses.get("", IndexUse())
     total = facts.use.consumed[""].read
@@ -139,7 +139,7 @@ def _scans(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def _serving_index(facts: Facts, use: IndexUse) -> str | None:
+def _serving_index(facts: AdviceFacts, use: IndexUse) -> str | None:
     """The global index whose partition key most scans filter by; None if there is none."""
     served = {
         index.name: min(use.scanned_for[name] for name in index.partition_names)
@@ -149,7 +149,7 @@ def _serving_index(facts: Facts, use: IndexUse) -> str | None:
     return max(served, key=lambda name: served[name], default=None)
 
 
-def _instead_of_scans(facts: Facts, use: IndexUse) -> str:
+def _instead_of_scans(facts: AdviceFacts, use: IndexUse) -> str:
     """The key for a Query instead: the table's key, an index, or an index that may be added."""
     own = {attribute.name for attribute in facts.key_schema.partition}
     if own <= use.scanned_for.keys():
@@ -166,7 +166,7 @@ def _instead_of_scans(facts: Facts, use: IndexUse) -> str:
     )
 
 
-def _fewer_units(facts: Facts, index: _Index) -> Iterator[Finding]:
+def _fewer_units(facts: AdviceFacts, index: _Index) -> Iterator[Finding]:
     """A global index with fewer write units than its table (S103)."""
     if not index.is_global or not facts.is_provisioned:
         return
@@ -185,7 +185,7 @@ def _fewer_units(facts: Facts, index: _Index) -> Iterator[Finding]:
         )
 
 
-def _unused(facts: Facts, index: _Index) -> Finding:
+def _unused(facts: AdviceFacts, index: _Index) -> Finding:
     kind = "Global" if index.is_global else "Local"
     advice = (
         "Delete the index if no client needs it"
@@ -209,7 +209,7 @@ def _unused(facts: Facts, index: _Index) -> Finding:
     )
 
 
-def _fetches(facts: Facts, index: _Index) -> Iterator[Finding]:
+def _fetches(facts: AdviceFacts, index: _Index) -> Iterator[Finding]:
     """Reads of a local index that also fetch items from the table (S21, S22, S37)."""
     use = index.use
     if not use.fetches:
@@ -241,7 +241,7 @@ def _fetches(facts: Facts, index: _Index) -> Iterator[Finding]:
     )
 
 
-def _over_projected(facts: Facts, index: _Index) -> Iterator[Finding]:
+def _over_projected(facts: AdviceFacts, index: _Index) -> Iterator[Finding]:
     """An index with attributes that no query needs (S21), or with hardly any reads (S24)."""
     use = index.use
     if index.projection == "KEYS_ONLY":
@@ -315,7 +315,7 @@ def _listed(names: Sequence[str]) -> str:
 # -- an index that may be added -------------------------------------------------------------
 
 
-def index_key_findings(facts: Facts, load: Load, name: str) -> Iterator[Finding]:
+def index_key_findings(facts: AdviceFacts, load: Load, name: str) -> Iterator[Finding]:
     """The expected load of a new global index with this partition key (S152, S171)."""
     of_items = distribution(facts.sample, name)
     of_writes = distribution(facts.use.written, name)

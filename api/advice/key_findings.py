@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 from msgspec import Struct
 
 from dynactor.api.admin_api.insights_messages import BusyKey
-from dynactor.api.advice.facts import Facts
+from dynactor.api.advice.facts import AdviceFacts
 from dynactor.api.advice.text import figure, key_text, percent, size, span
 from dynactor.api.advice.traffic import CONFLICTS, Access, KeyLoad
 from dynactor.model.advice.key_choice import query_cost, skew, suffixes_for_writes
@@ -70,7 +70,7 @@ class Load(Protocol):
     def item_size_bytes(self) -> int | None: ...  # noqa: D102
 
 
-class _Side(NamedTuple):
+class _LoadSide(NamedTuple):
     """Reads or writes, with the name of their throttled requests and the limit of a partition."""
 
     kind: Access
@@ -80,12 +80,12 @@ class _Side(NamedTuple):
 
 
 _SIDES: Final = (
-    _Side("writes", "throttled_writes", "write", PARTITION_WRITE_UNITS),
-    _Side("reads", "throttled_reads", "read", PARTITION_READ_UNITS),
+    _LoadSide("writes", "throttled_writes", "write", PARTITION_WRITE_UNITS),
+    _LoadSide("reads", "throttled_reads", "read", PARTITION_READ_UNITS),
 )
 
 
-def key_findings(facts: Facts, load: Load) -> Iterator[Finding]:
+def key_findings(facts: AdviceFacts, load: Load) -> Iterator[Finding]:
     """Find uneven keys, hot keys and conflicts; compute the suffixes for a planned load."""
     if not facts.traffic.minutes:
         yield Finding("fact", (), "No reads or writes were counted in the last hour")
@@ -98,7 +98,7 @@ def key_findings(facts: Facts, load: Load) -> Iterator[Finding]:
     yield from _cardinality(facts)
 
 
-def _conflicts(facts: Facts) -> Iterator[Finding]:
+def _conflicts(facts: AdviceFacts) -> Iterator[Finding]:
     """Find keys whose requests conflicted with transactions."""
     total = facts.traffic.total(*CONFLICTS)
     if total < _LEAST_CONFLICTS:
@@ -120,7 +120,7 @@ def _conflicts(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def _skew(facts: Facts, side: _Side) -> Iterator[Finding]:
+def _skew(facts: AdviceFacts, side: _LoadSide) -> Iterator[Finding]:
     asked = facts.asked(side.kind)
     total = facts.traffic.total_of(asked)
     top = facts.traffic.top(asked, KEPT_KEYS)
@@ -146,7 +146,7 @@ def _skew(facts: Facts, side: _Side) -> Iterator[Finding]:
     )
 
 
-def _hot_keys(facts: Facts, side: _Side) -> Iterator[Finding]:
+def _hot_keys(facts: AdviceFacts, side: _LoadSide) -> Iterator[Finding]:
     for load in facts.traffic.top(facts.asked(side.kind), _SHOWN_KEYS):
         if load.busiest_second < side.ceiling * NEAR:
             continue
@@ -173,7 +173,7 @@ def _hot_keys(facts: Facts, side: _Side) -> Iterator[Finding]:
         )
 
 
-def index_key_loads(facts: Facts) -> Iterator[Finding]:
+def index_key_loads(facts: AdviceFacts) -> Iterator[Finding]:
     """Find hot keys of global indexes, which throttle writes to the table (S110)."""
     for name, traffic in facts.index_traffic.items():
         for side in _SIDES:
@@ -208,7 +208,7 @@ def index_key_loads(facts: Facts) -> Iterator[Finding]:
                 )
 
 
-def _what_divides(facts: Facts, side: _Side, load: KeyLoad) -> str:
+def _what_divides(facts: AdviceFacts, side: _LoadSide, load: KeyLoad) -> str:
     """Whether DynamoDB can split the partition of a hot key."""
     if not facts.key_schema.sort:
         return ". The key has one item, which can't be split over partitions"
@@ -247,7 +247,7 @@ def _cost(held: BusyKey | None, suffixes: int) -> str:
     return f"{text}, and {units} for {of_size} (S148, S150)"
 
 
-def _suffixes(facts: Facts, load: Load, writes_per_second: float) -> Finding:
+def _suffixes(facts: AdviceFacts, load: Load, writes_per_second: float) -> Finding:
     """The number of suffixes for a planned load, by A9's formula."""
     item_bytes = load.item_size_bytes or facts.average_item_bytes or KIB
     suffixes = suffixes_for_writes(writes_per_second, item_bytes)
@@ -273,7 +273,7 @@ def _suffix_count(suffixes: int) -> str:
     return "no suffix" if suffixes == 1 else f"{suffixes} suffixes"
 
 
-def _cardinality(facts: Facts) -> Iterator[Finding]:
+def _cardinality(facts: AdviceFacts) -> Iterator[Finding]:
     """Find a partition key with few values, which makes hot partitions (S141, S157)."""
     name = facts.key_schema.partition[0].name
     count = len(facts.sample)
@@ -293,7 +293,7 @@ def _cardinality(facts: Facts) -> Iterator[Finding]:
 # -- throughput -----------------------------------------------------------------------------
 
 
-def throttling_findings(facts: Facts, load: Load) -> Iterator[Finding]:
+def throttling_findings(facts: AdviceFacts, load: Load) -> Iterator[Finding]:
     """Report throttling so far, and the throttling to expect of the recorded load."""
     yield from _refused(facts)
     has_units = load.write_units is not None or load.read_units is not None
@@ -313,7 +313,7 @@ _CAUSES: Final = {
 }
 
 
-def _refused(facts: Facts) -> Iterator[Finding]:
+def _refused(facts: AdviceFacts) -> Iterator[Finding]:
     for throttle in sorted(facts.use.throttles, key=lambda each: -each.count):
         did = "DynamoDB would have throttled" if throttle.observed else "The server throttled"
         cause = next((text for end, text in _CAUSES.items() if throttle.reason.endswith(end)), "")
@@ -332,7 +332,7 @@ def _refused(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _expected(facts: Facts, load: Load, side: _Side, units: int | None) -> Finding:
+def _expected(facts: AdviceFacts, load: Load, side: _LoadSide, units: int | None) -> Finding:
     partitions = facts.use.partitions[""]
     if load.write_units is not None or load.read_units is not None:
         given = Throughput(
@@ -370,7 +370,7 @@ def _expected(facts: Facts, load: Load, side: _Side, units: int | None) -> Findi
     )
 
 
-def _causes(found: Expected, side: _Side) -> str:
+def _causes(found: Expected, side: _LoadSide) -> str:
     """The causes of throttling: the three of S140, and the one of on-demand tables."""
     units_by_cause = {
         "the request rate is above the units": found.over_rate,
@@ -386,7 +386,7 @@ def _causes(found: Expected, side: _Side) -> str:
     return listed[0].upper() + listed[1:]
 
 
-def _units_of(facts: Facts, load: Load, side: _Side) -> int | None:
+def _units_of(facts: AdviceFacts, load: Load, side: _LoadSide) -> int | None:
     """The provisioned units of the option, or else of the table; None for on-demand."""
     given = load.write_units if side.operation == "write" else load.read_units
     if given is not None:
@@ -396,8 +396,8 @@ def _units_of(facts: Facts, load: Load, side: _Side) -> int | None:
     return int(throughput[name]) if facts.is_provisioned else None
 
 
-def _minutes(facts: Facts, side: _Side) -> Iterator[MinuteLoad]:
-    """The recorded load by minute and key, in requested units (``Facts.asked``)."""
+def _minutes(facts: AdviceFacts, side: _LoadSide) -> Iterator[MinuteLoad]:
+    """The recorded load by minute and key, in requested units (``AdviceFacts.asked``)."""
     schema = facts.key_schema
     for minute in facts.traffic.minutes:
         weights: dict[bytes, float] = {}
@@ -425,7 +425,7 @@ def _minutes(facts: Facts, side: _Side) -> Iterator[MinuteLoad]:
 _WARNED_SHARE: Final = 0.8
 
 
-def collection_findings(facts: Facts) -> Iterator[Finding]:
+def collection_findings(facts: AdviceFacts) -> Iterator[Finding]:
     """Find item collections near their size limit, in a table with local indexes."""
     limit_bytes = facts.use.item_collection_limit_bytes
     collections = facts.use.collections

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from msgspec import Struct, structs
 
 from dynactor.api.advice.access_findings import access_findings
-from dynactor.api.advice.facts import Facts
+from dynactor.api.advice.facts import AdviceFacts
 from dynactor.api.advice.index_findings import index_findings, index_key_findings
 from dynactor.api.advice.key_findings import (
     Finding,
@@ -29,7 +29,7 @@ class Asked(Struct, frozen=True):
     item_size_bytes: int | None = None
 
 
-def findings_of(facts: Facts, asked: Asked) -> list[tuple[str, list[Finding]]]:
+def findings_of(facts: AdviceFacts, asked: Asked) -> list[tuple[str, list[Finding]]]:
     """The findings under headlines, most severe first."""
     # With --index-key, --writes-per-second is for the whole table, not for one partition key.
     of_keys = asked if asked.index_key is None else structs.replace(asked, writes_per_second=None)
@@ -49,7 +49,7 @@ def findings_of(facts: Facts, asked: Asked) -> list[tuple[str, list[Finding]]]:
     return [(headline, findings) for headline, findings in parts if findings]
 
 
-def report(facts: Facts, findings: Sequence[tuple[str, list[Finding]]]) -> dict[str, Any]:
+def report(facts: AdviceFacts, findings: Sequence[tuple[str, list[Finding]]]) -> dict[str, Any]:
     """The findings as JSON."""
     return {
         "table": facts.use.table,

@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct, json, structs
 
-from dynactor.model.advice.explanation import Cheaper, IndexWrite, Paid, TableCost, explain
+from dynactor.model.advice.explanation import Cheaper, Paid, TableCost, WrittenEntry, explain
 from dynactor.model.limits import KIB
 
 REQUEST_HEADER: Final = "X-Dynactor-Explain"
@@ -103,6 +103,6 @@ def _table_counts(cost: TableCost) -> _TableCounts:
     )
 
 
-def _added(counts: dict[str, _IndexCounts], write: IndexWrite, times: int) -> _IndexCounts:
+def _added(counts: dict[str, _IndexCounts], write: WrittenEntry, times: int) -> _IndexCounts:
     before = counts.get(write.index) or _IndexCounts(write.index, 0, 0)
     return _IndexCounts(write.index, before.writes + times, before.units + write.units * times)

@@ -148,7 +148,7 @@ def _is_transient(operation: str, error_type: str) -> bool:
     return error_type in _TRANSIENT
 
 
-class Client:
+class SigningClient:
     """Calls operations at one host, once."""
 
     def __init__(
@@ -224,11 +224,11 @@ def _reaching(endpoint: str) -> Iterator[None]:
 @asynccontextmanager
 async def open_client(
     endpoint: str, region: str | None = None, environment: Mapping[str, str] = os.environ
-) -> AsyncIterator[Client]:
+) -> AsyncIterator[SigningClient]:
     """A client whose connections stay open within the context.
 
     ``environment`` has the access key and the default region in AWS's variables.
     """
     connector = TCPConnector(ssl=tls_context()) if endpoint.startswith("https:") else None
     async with ClientSession(connector=connector) as session:
-        yield Client(endpoint, session, region, environment)
+        yield SigningClient(endpoint, session, region, environment)

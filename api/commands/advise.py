@@ -13,7 +13,7 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt, PositiveFloat, PositiveInt
 
-from dynactor.api.advice.facts import Facts, gather
+from dynactor.api.advice.facts import AdviceFacts, gather
 from dynactor.api.advice.key_findings import Finding, Level
 from dynactor.api.advice.report import Asked, findings_of, report
 from dynactor.api.advice.text import figure, size, time_span
@@ -87,12 +87,12 @@ def advise(options: AdviseOptions) -> int:
     return DONE
 
 
-async def _gather(options: AdviseOptions) -> Facts:
+async def _gather(options: AdviseOptions) -> AdviceFacts:
     async with open_client(options.server.endpoint, options.server.region) as client:
         return await gather(options.server.admin_client(), RetryingEndpoint(client), options)
 
 
-def _text(facts: Facts, findings: Sequence[tuple[str, list[Finding]]]) -> str:
+def _text(facts: AdviceFacts, findings: Sequence[tuple[str, list[Finding]]]) -> str:
     text = _headline(facts)
     for headline, of_part in findings:
         text += f"\n{headline}\n"
@@ -104,7 +104,7 @@ def _text(facts: Facts, findings: Sequence[tuple[str, list[Finding]]]) -> str:
     return text
 
 
-def _headline(facts: Facts) -> str:
+def _headline(facts: AdviceFacts) -> str:
     description = facts.description
     throughput = description["ProvisionedThroughput"]
     mode = (

@@ -54,7 +54,7 @@ async def _copy(source: str, target: str) -> list[CopiedTable]:
     from dynactor.storage.copies import copy_rows  # noqa: PLC0415
 
     async with _opened(source, create=False) as first, _opened(target, create=True) as second:
-        return await copy_rows(first, second, _Progress().add)
+        return await copy_rows(first, second, _RowProgress().add)
 
 
 @asynccontextmanager
@@ -87,7 +87,7 @@ def _directory(path: str, *, create: bool) -> Path:
     return directory
 
 
-class _Progress:
+class _RowProgress:
     """Writes the number of rows so far, on a terminal."""
 
     def __init__(self) -> None:

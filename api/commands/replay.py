@@ -67,7 +67,7 @@ def replay(options: ReplayOptions) -> int:
         return TROUBLE
 
 
-class _Report(Protocol):
+class _ReplayReport(Protocol):
     def __call__(self, replay: ReplayAnswer) -> None: ...
 
 
@@ -133,9 +133,9 @@ class StopSignal:
 
 
 @contextmanager
-def _reporting(options: ReplayOptions) -> Iterator[_Report]:
+def _reporting(options: ReplayOptions) -> Iterator[_ReplayReport]:
     if options.json:
-        yield _JsonLines()
+        yield _ReplayLines()
     elif sys.stderr.isatty():
         # Imported only for a terminal.
         from dynactor.api.commands.replay_bars import ReplayBars  # noqa: PLC0415
@@ -146,7 +146,7 @@ def _reporting(options: ReplayOptions) -> Iterator[_Report]:
         yield _ProblemLines()
 
 
-class _JsonLines:
+class _ReplayLines:
     """Writes one JSON object per line."""
 
     def __init__(self) -> None:

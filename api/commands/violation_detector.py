@@ -64,7 +64,7 @@ class Violation(Struct, frozen=True):
         return self.outcome in (REMOVED, REWRITTEN)
 
 
-class Page(Struct, frozen=True):
+class ScannedPage(Struct, frozen=True):
     """The violations and counts of one page of the table."""
 
     items: int
@@ -145,7 +145,7 @@ async def pages(
     *,
     allowance: Allowance,
     rate: SteadyRate | None,
-) -> AsyncIterator[Page]:
+) -> AsyncIterator[ScannedPage]:
     """Read one segment of the table page by page, until its end or the end of the allowance.
 
     Raises:
@@ -174,7 +174,9 @@ async def pages(
         if rate is not None:
             await wait_after(rate, answer["ConsumedCapacity"]["CapacityUnits"])
         found = (violations_of(target, item) for item in answer["Items"])
-        yield Page(answer["ScannedCount"], [violations for violations in found if violations])
+        yield ScannedPage(
+            answer["ScannedCount"], [violations for violations in found if violations]
+        )
         if "LastEvaluatedKey" not in answer:
             return
         request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]

@@ -136,7 +136,9 @@ async def _run(options: ViolationsOptions) -> int:
         corrections = _corrections(options, target)
         fix = corrections or _fix(options, target.index_key)
         with _report(options) as report, _progress(options, target.item_count) as scanned:
-            run = _Run(client, target, fix, report=report, scanned=scanned, options=options)
+            run = _ViolationRun(
+                client, target, fix, report=report, scanned=scanned, options=options
+            )
             if corrections is not None:
                 await run.all_corrections(corrections)
             else:
@@ -264,7 +266,7 @@ def _new_value(text: str, schema: KeySchema) -> tuple[str, AttributeValue]:
 # -- the pass over a table ------------------------------------------------------------------
 
 
-class _Report(Protocol):
+class _ViolationReport(Protocol):
     def write(self, violation: Violation) -> None: ...
 
 
@@ -272,7 +274,7 @@ class _Scanned(Protocol):
     def __call__(self, items: int) -> None: ...
 
 
-class _Run:
+class _ViolationRun:
     """One pass over a table, with its counts so far."""
 
     def __init__(
@@ -281,7 +283,7 @@ class _Run:
         target: Target,
         fix: Fix | None,
         *,
-        report: _Report,
+        report: _ViolationReport,
         scanned: _Scanned,
         options: ViolationsOptions,
     ) -> None:
@@ -394,7 +396,7 @@ def _columns(violation: Violation) -> dict[str, Any]:
     return columns | {"correction": "", "delete": ""}
 
 
-class _Csv:
+class _ViolationCsv:
     """Writes comma-separated values; keys and values are in DynamoDB's JSON."""
 
     def __init__(self, file: IO[str], *, with_outcome: bool) -> None:
@@ -411,7 +413,7 @@ class _Csv:
         self._writer.writerow(columns | texts)
 
 
-class _JsonLines:
+class _ViolationLines:
     """Writes one JSON object per line."""
 
     def __init__(self, file: IO[str]) -> None:
@@ -423,12 +425,12 @@ class _JsonLines:
 
 
 @contextmanager
-def _report(options: ViolationsOptions) -> Iterator[_Report]:
+def _report(options: ViolationsOptions) -> Iterator[_ViolationReport]:
     with _file(options.output) as file:
         if options.format == "json":
-            yield _JsonLines(file)
+            yield _ViolationLines(file)
         else:
-            yield _Csv(file, with_outcome=bool(options.fix or options.corrections))
+            yield _ViolationCsv(file, with_outcome=bool(options.fix or options.corrections))
         file.flush()
 
 

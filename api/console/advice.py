@@ -17,7 +17,7 @@ from dynactor.actors.table.item_sample import sample_items
 from dynactor.actors.table.table import Table
 from dynactor.api.admin.insights_routes import insights_answer, use_answer
 from dynactor.api.admin_api.access_messages import AccessAnswer
-from dynactor.api.advice.facts import Facts, mean_item_bytes, requested_units
+from dynactor.api.advice.facts import AdviceFacts, mean_item_bytes, requested_units
 from dynactor.api.advice.report import Asked, findings_of, report
 from dynactor.api.advice.traffic import Traffic
 from dynactor.api.answers.table_description import table_description
@@ -120,9 +120,9 @@ def _attribute(query: Mapping[str, str], part: str) -> KeyAttribute | None:
     return KeyAttribute(name, key_type) if name else None  # type: ignore[arg-type]
 
 
-async def _facts(database: Database, table: Table, access: AccessAnswer) -> Facts:
+async def _facts(database: Database, table: Table, access: AccessAnswer) -> AdviceFacts:
     state = await database.describe(table.definition.name)
-    return Facts(
+    return AdviceFacts(
         table_description(database, state),
         await use_answer(database, table, None),
         Traffic(insights_answer(database, table, None)),

@@ -65,7 +65,7 @@ class PartitionUse(Struct, frozen=True):
     write_limit: float = 0.0
 
 
-class KeyUse(Struct, frozen=True):
+class LiveKey(Struct, frozen=True):
     """A partition key with its units or requests of the last minutes."""
 
     key: Item
@@ -80,7 +80,7 @@ class ResourceUse(Struct, frozen=True):
     partitions: list[PartitionUse]
     read_units: float
     write_units: float
-    keys: dict[Kind, list[KeyUse]]
+    keys: dict[Kind, list[LiveKey]]
     lag_records: int = 0
     lag_seconds: float | None = None
     backfill_percentage: float | None = None
@@ -236,18 +236,18 @@ def _share(start: bytes) -> float:
     return int.from_bytes(start[:_HASH_BYTES].ljust(_HASH_BYTES, b"\0"), "big") / _HASH_SPACE
 
 
-def _keys(table: Table, index_id: int, schema: KeySchema) -> dict[Kind, list[KeyUse]]:
+def _keys(table: Table, index_id: int, schema: KeySchema) -> dict[Kind, list[LiveKey]]:
     """The partition keys with the highest use in the last minutes, by kind of use."""
     traffic = table.throttle.traffic
     if traffic is None:
         return {}
     windows = traffic.windows(index_id)[-_KEY_MINUTES:]
-    found: dict[Kind, list[KeyUse]] = {}
+    found: dict[Kind, list[LiveKey]] = {}
     for kind in _KINDS:
         summaries = [window.partitions[kind] for window in windows if kind in window.partitions]
         if summaries:
             found[kind] = [
-                KeyUse(partition_values(schema, heavy.key), heavy.least)
+                LiveKey(partition_values(schema, heavy.key), heavy.least)
                 for heavy in heaviest(summaries, _KEYS)
             ]
     return found

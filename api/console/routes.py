@@ -23,7 +23,7 @@ from dynactor.actors.database.database import Database
 from dynactor.api.access.access_control import AccessControl
 from dynactor.api.admin.access_routes import access_answer
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
-from dynactor.api.admin.change_rules import Refusal
+from dynactor.api.admin.change_rules import ChangeRefusal
 from dynactor.api.admin_api.callers import Level, certificate_name
 from dynactor.api.console import door, live, requests
 from dynactor.api.console.files import FILES_PATH, HEADERS, PageFiles
@@ -112,7 +112,7 @@ class Console:
     async def answer(
         self,
         request: web.BaseRequest,
-        change_refusal: Refusal | None,
+        change_refusal: ChangeRefusal | None,
         database_for: Callable[[Mapping[str, str]], Database | None],
     ) -> web.StreamResponse:
         """Answer a request; ``change_refusal`` is the admin port's, for a caller of any kind."""
@@ -162,10 +162,10 @@ class Console:
         except msgspec.MsgspecError as error:
             return fault(HTTPStatus.BAD_REQUEST, str(error))
         done = await self._sign_in.sign_in(request, given.secret)
-        return _refused(done) if isinstance(done, Refusal) else done
+        return _refused(done) if isinstance(done, ChangeRefusal) else done
 
     async def _perform(
-        self, request: web.BaseRequest, change_refusal: Refusal | None
+        self, request: web.BaseRequest, change_refusal: ChangeRefusal | None
     ) -> web.StreamResponse:
         if request.method != "POST":
             return other_method(request.path, "POST")
@@ -232,7 +232,7 @@ def _page_answer(content: object) -> web.Response:
     return response
 
 
-def _refused(refusal: Refusal) -> web.Response:
+def _refused(refusal: ChangeRefusal) -> web.Response:
     response = fault(*refusal)
     response.headers.update(HEADERS)
     return response

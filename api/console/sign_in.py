@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import anyio
 from aiohttp import web
 
-from dynactor.api.admin.change_rules import Refusal
+from dynactor.api.admin.change_rules import ChangeRefusal
 from dynactor.api.admin_api.callers import CallerRules, Level, certificate_name, is_local
 from dynactor.api.admin_api.change_header import CONSOLE_HEADER
 from dynactor.api.console.wrong_secrets import WrongSecrets
@@ -29,7 +29,7 @@ _MOST_SESSIONS: Final = 100
 _COOKIE: Final = "dynactor_console"
 
 
-class _Session(NamedTuple):
+class _ConsoleSession(NamedTuple):
     """A caller that has signed in."""
 
     ends_at: float
@@ -55,10 +55,10 @@ class SignIn:
         self._checks_keys = checks_keys
         self._now = now
         self._key = token_bytes(32)
-        self._sessions: dict[str, _Session] = {}
+        self._sessions: dict[str, _ConsoleSession] = {}
         self._wrong_secrets = WrongSecrets(now, sleep)
 
-    def refusal(self, peer: str | None, certificate: str | None = None) -> Refusal | None:
+    def refusal(self, peer: str | None, certificate: str | None = None) -> ChangeRefusal | None:
         """The reason why nobody at this IP address can use the console, or None.
 
         ``certificate`` is the common name of the caller's certificate.
@@ -66,19 +66,19 @@ class SignIn:
         if self._rules.has_secrets or certificate is not None:
             return None
         if self._rules.has_certificates:
-            return Refusal(
+            return ChangeRefusal(
                 HTTPStatus.UNAUTHORIZED,
                 "The console needs a client certificate of --admin-client-ca",
             )
         if self._checks_keys:
-            return Refusal(
+            return ChangeRefusal(
                 HTTPStatus.FORBIDDEN,
                 "Clients of this server need access keys, so its console needs a secret: start the "
                 "server with --admin-secret-file",
             )
         if is_local(peer):
             return None
-        return Refusal(
+        return ChangeRefusal(
             HTTPStatus.FORBIDDEN,
             "The console answers the same machine only: start the server with --admin-secret-file "
             "to sign in from others",
@@ -113,20 +113,22 @@ class SignIn:
         certificate = certificate_name(request)
         return Level.FULL if certificate is None else self._rules.certificate_level(certificate)
 
-    async def sign_in(self, request: web.BaseRequest, given: str) -> web.Response | Refusal:
+    async def sign_in(self, request: web.BaseRequest, given: str) -> web.Response | ChangeRefusal:
         """Begin a session if the secret is right. Wrong secrets delay their address."""
         if not await self._wrong_secrets.admit(request.remote):
-            return Refusal(
+            return ChangeRefusal(
                 HTTPStatus.TOO_MANY_REQUESTS, "Too many wrong secrets: try again in a minute"
             )
         level = self._rules.secret_level(given)
         if level is Level.NOTHING:
             self._wrong_secrets.note(request.remote)
-            return Refusal(HTTPStatus.UNAUTHORIZED, "This is not the secret of --admin-secret-file")
+            return ChangeRefusal(
+                HTTPStatus.UNAUTHORIZED, "This is not the secret of --admin-secret-file"
+            )
         now = self._now()
         self._forget_old(now)
         session = token_hex(32)
-        self._sessions[session] = _Session(now + SESSION_SECONDS, level)
+        self._sessions[session] = _ConsoleSession(now + SESSION_SECONDS, level)
         response = web.Response(status=HTTPStatus.NO_CONTENT)
         response.set_cookie(
             _cookie_name(request),

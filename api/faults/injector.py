@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from dynactor.api.execution.operation import Operation
-from dynactor.api.faults.request_facts import RequestFacts
+from dynactor.api.faults.request_facts import FaultFacts
 from dynactor.api.faults.rule import FaultRule
 from dynactor.api.http.request_figures import RequestFigures
 from dynactor.api.requests.call import Call
@@ -36,7 +36,7 @@ class _ActiveRule:
         self.draws = Random(rule.seed)  # noqa: S311 - a test repeats it
         self._until = rule.until_epoch_seconds
 
-    def chooses(self, facts: RequestFacts, now_epoch_seconds: float) -> bool:
+    def chooses(self, facts: FaultFacts, now_epoch_seconds: float) -> bool:
         """Whether a request gets the fault; counts the request."""
         rule = self.rule
         if self._until is not None and now_epoch_seconds >= self._until:
@@ -53,7 +53,7 @@ class _ActiveRule:
         self.injected += 1
         return True
 
-    def _matches(self, facts: RequestFacts) -> bool:
+    def _matches(self, facts: FaultFacts) -> bool:
         rule = self.rule
         return (
             rule.matches(facts.operation)
@@ -80,7 +80,7 @@ class _ActiveRule:
 class Injection(Struct, frozen=True):
     """The faults of one request: a delay, and then at most one other fault."""
 
-    facts: RequestFacts
+    facts: FaultFacts
     delay_seconds: float
     rule: FaultRule | None
 
@@ -148,7 +148,7 @@ class FaultInjector:
 
     def draw(self, operation: Operation, call: Call[Any]) -> Injection | None:
         """The faults of a request; None if it gets no fault."""
-        facts = RequestFacts.of(operation, call)
+        facts = FaultFacts.of(operation, call)
         now = call.database.clock.now_epoch_seconds()
         delay_seconds = 0.0
         found: FaultRule | None = None

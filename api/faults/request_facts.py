@@ -19,7 +19,7 @@ _OF_STATEMENT: Final = re.compile(r'\b(?:FROM|INTO|UPDATE)\s+"?([A-Za-z0-9_.-]+)
 _KEY_ID: Final = re.compile(r"Credential=([^/,\s]+)/")
 
 
-class RequestFacts(Struct, frozen=True):
+class FaultFacts(Struct, frozen=True):
     """The facts of a request. ``batch_size``: the items of a batch or a transaction."""
 
     operation: Operation

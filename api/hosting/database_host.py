@@ -25,7 +25,7 @@ from dynactor.actors.parts.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import Clock, VirtualClock
 from dynactor.api.http.protocol import Protocol
 from dynactor.model.kept_failure import KeptFailure
-from dynactor.storage.contents import Contents, TooLarge, read_contents, replace_contents
+from dynactor.storage.contents import Contents, StoreTooLarge, read_contents, replace_contents
 from dynactor.storage.machine.memory import memory_bytes
 from dynactor.storage.namespaces import Separation, separation_row
 from dynactor.storage.store import Row, Store, StoreError
@@ -58,7 +58,7 @@ class TooManySnapshots(HostError):
     """The limit of snapshots is reached."""
 
 
-class _Job:
+class _HostJob:
     """Work on the store while the database is closed."""
 
     def __init__(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -106,7 +106,7 @@ class DatabaseHost:
         self._opening = opening
         self._settings = opening.settings
         self._clock = opening.new_clock()
-        self._jobs: asyncio.Queue[_Job | None] = asyncio.Queue()
+        self._jobs: asyncio.Queue[_HostJob | None] = asyncio.Queue()
         self._protocol: Protocol | None = None
         self._on_reset: list[Callable[[], None]] = []
         self._snapshots: dict[str, Contents] = {}
@@ -170,7 +170,7 @@ class DatabaseHost:
             self._continue_clock()
             try:
                 self._snapshots[name] = await read_contents(self._store, free_bytes)
-            except TooLarge:
+            except StoreTooLarge:
                 raise TooManySnapshots(
                     f"Snapshots use at most a quarter of the memory, and {free_bytes:,} bytes of "
                     "that quarter are free"
@@ -222,7 +222,7 @@ class DatabaseHost:
             self._clock = VirtualClock(0.0)
 
     async def _reopen(self, work: Callable[[], Awaitable[None]]) -> None:
-        job = _Job(work)
+        job = _HostJob(work)
         self._jobs.put_nowait(job)
         await job.done
 
@@ -232,7 +232,7 @@ class DatabaseHost:
         If the database ends by itself, this method cancels ``group``, because the server needs the
         database.
         """
-        job: _Job | None = None
+        job: _HostJob | None = None
         loop = asyncio.get_running_loop()
         try:
             for closed in count(1):
@@ -275,7 +275,7 @@ class DatabaseHost:
                 job.failure = HostError("The server is stopping")
                 job.finish()
 
-    def _report_opened(self, job: _Job | None, opened: asyncio.Future[None]) -> None:
+    def _report_opened(self, job: _HostJob | None, opened: asyncio.Future[None]) -> None:
         if self._protocol is not None:
             self._protocol.resume(self.databases)
         if job is not None:
@@ -284,7 +284,7 @@ class DatabaseHost:
             opened.set_result(None)
 
     @staticmethod
-    async def _execute(job: _Job) -> None:
+    async def _execute(job: _HostJob) -> None:
         try:
             await job.work()
         except (HostError, StoreError) as error:

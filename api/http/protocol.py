@@ -130,7 +130,7 @@ class Answer(Struct, frozen=True):
     damage: AnswerDamage | None = None
 
 
-class _Asked(Struct):
+class _RequestInFlight(Struct):
     """A request in flight; ``call`` is set once it is decoded, ``paid`` if it requests its cost."""
 
     request: Request
@@ -234,7 +234,7 @@ class Protocol:
                     return self._not_understood(request_id)
                 # An empty request counts as JSON, as on DynamoDB.
                 content_type = JSON_1_0
-        asked = _Asked(request, request_id, content_type)
+        asked = _RequestInFlight(request, request_id, content_type)
         if self._logs_answers or (request.explain and explain.is_wanted(request.explain)):
             asked.paid = []
         known = self._operations.get(request.target)
@@ -256,7 +256,7 @@ class Protocol:
         self._pending_count += 1
         return self._answer_when(asked, done, known, began)
 
-    def _answer_unknown(self, asked: _Asked) -> Answer:
+    def _answer_unknown(self, asked: _RequestInFlight) -> Answer:
         """The answer to a request without a known operation."""
         error: DynamoDBError = self._no_such_operation(asked.request.target)
         try:
@@ -266,7 +266,7 @@ class Protocol:
         return _answer(asked, *self._failure(asked, error))
 
     async def _answer_when(
-        self, asked: _Asked, work: Awaitable[bytes], known: Known, began: int
+        self, asked: _RequestInFlight, work: Awaitable[bytes], known: Known, began: int
     ) -> Answer:
         try:
             body = await work
@@ -283,20 +283,20 @@ class Protocol:
             self._log_answer(asked, known, began)
         return _answer(asked, _OK, body)
 
-    def _latency(self, asked: _Asked, known: Known) -> LatencyHistogram:
+    def _latency(self, asked: _RequestInFlight, known: Known) -> LatencyHistogram:
         """The histogram of a request's operation, in its region if regions are separate."""
         namespace = self._namespace(asked)
         return (
             known[2] if namespace is None else self.figures.of(namespace).latency_of(known[0].name)
         )
 
-    def _namespace(self, asked: _Asked) -> Namespace | None:
+    def _namespace(self, asked: _RequestInFlight) -> Namespace | None:
         """The namespace of a request, if regions are separate and its database is known."""
         if self.databases is None or asked.call is None:
             return None
         return asked.call.database.settings.namespace
 
-    def _log_answer(self, asked: _Asked, known: Known, began: int) -> None:
+    def _log_answer(self, asked: _RequestInFlight, known: Known, began: int) -> None:
         took_nanoseconds = perf_counter_ns() - began
         if self._log.logs_answers:
             self._log.answered(known[0].name, took_nanoseconds, asked.request_id)
@@ -315,7 +315,9 @@ class Protocol:
         for protocol in (self, *self._twins):
             protocol._logs_answers = self._log.logs_answers or bool(self._log.listeners)  # noqa: SLF001
 
-    def _tell_listeners(self, asked: _Asked, outcome: Failure, took_nanoseconds: int) -> None:
+    def _tell_listeners(
+        self, asked: _RequestInFlight, outcome: Failure, took_nanoseconds: int
+    ) -> None:
         if not self._log.listeners or asked.request.trusted:
             return
         call = asked.call
@@ -398,7 +400,7 @@ class Protocol:
 
         ``head`` has no body yet. The answer is the same that ``answer`` would give.
         """
-        asked = _Asked(head, next(self.request_ids), _media_type(head.content_type))
+        asked = _RequestInFlight(head, next(self.request_ids), _media_type(head.content_type))
         if asked.content_type not in _JSON_TYPES:
             return self._not_understood(asked.request_id)
         try:
@@ -430,7 +432,7 @@ class Protocol:
         self._failed(_OF_ANOTHER_PROTOCOL, request_id)
         return Answer(_OF_ANOTHER_PROTOCOL.http_status, "text/xml", _NOT_UNDERSTOOD, request_id)
 
-    def _perform(self, asked: _Asked, known: Known) -> bytes | Awaitable[bytes]:
+    def _perform(self, asked: _RequestInFlight, known: Known) -> bytes | Awaitable[bytes]:
         request = asked.request
         access_key_id = ""
         if request.trusted is not None:
@@ -461,7 +463,7 @@ class Protocol:
 
     def _perform_in_region(
         self,
-        asked: _Asked,
+        asked: _RequestInFlight,
         operation: Operation,
         decoded: Struct,
         databases: Databases,
@@ -483,7 +485,7 @@ class Protocol:
 
     async def _perform_when_open(
         self,
-        asked: _Asked,
+        asked: _RequestInFlight,
         operation: Operation,
         decoded: Struct,
         opening: Awaitable[Database],
@@ -496,7 +498,7 @@ class Protocol:
     def _perform_in(
         self,
         database: Database,
-        asked: _Asked,
+        asked: _RequestInFlight,
         operation: Operation,
         decoded: Struct,
         access_key_id: str,
@@ -520,7 +522,7 @@ class Protocol:
         return operation.handle(call)
 
     def _failure(
-        self, asked: _Asked, error: BaseException, began: int | None = None
+        self, asked: _RequestInFlight, error: BaseException, began: int | None = None
     ) -> tuple[int, bytes]:
         """The status and body of an error of a request that began at this time.
 
@@ -536,7 +538,7 @@ class Protocol:
             self._tell_listeners(asked, failure, took_nanoseconds)
         return shown.http_status, error_body(shown)
 
-    def _shown_error(self, asked: _Asked, error: BaseException) -> DynamoDBError:
+    def _shown_error(self, asked: _RequestInFlight, error: BaseException) -> DynamoDBError:
         """The error to send to the client for an exception."""
         if asked.call is not None and isinstance(error, DynamoDBError):
             error = self._refusal(asked, asked.call, error)
@@ -553,7 +555,9 @@ class Protocol:
         )
         return InternalServerError("Internal server error")
 
-    def _refusal(self, asked: _Asked, call: Call[Any], error: DynamoDBError) -> DynamoDBError:
+    def _refusal(
+        self, asked: _RequestInFlight, call: Call[Any], error: DynamoDBError
+    ) -> DynamoDBError:
         """The error to send to the client for an error of its operation."""
         operation, decoder, _ = self._operations[asked.request.target]
         match error:
@@ -588,7 +592,7 @@ class Protocol:
 
 def _check_access(
     access_control: AccessControl,
-    asked: _Asked,
+    asked: _RequestInFlight,
     access_key_id: str,
     operation: Operation,
     call: Call[Any],
@@ -599,7 +603,7 @@ def _check_access(
     return access_control.check(access_key_id, operation, call, request)
 
 
-def _answer(asked: _Asked, status: int, body: bytes) -> Answer:
+def _answer(asked: _RequestInFlight, status: int, body: bytes) -> Answer:
     encoding = ""
     explanations = asked.explanations
     damage = body.damage if type(body) is DamagedBody else None

@@ -38,7 +38,7 @@ class Session(Struct, frozen=True, omit_defaults=True):
     policy: str | None = None
 
 
-class TooLarge(Exception):
+class SessionTooLarge(Exception):
     """The policy and the tags of a session don't fit into a token."""
 
 
@@ -71,7 +71,7 @@ class SessionTokens:
         content = json.encode(session)
         token = f"{_text(content)}.{_text(self._mac(b'token', content))}"
         if len(token) > TOKEN_BYTES:
-            raise TooLarge
+            raise SessionTooLarge
         return token, self._secret(content)
 
     def session(self, token: str, access_key_id: str, now_epoch_seconds: float) -> Session:

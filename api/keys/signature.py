@@ -83,7 +83,7 @@ class _Authorization(NamedTuple):
     signature: str
 
 
-class _Claim(NamedTuple):
+class _SignatureClaim(NamedTuple):
     """The signature of a request by a known key, with what is needed to verify it."""
 
     access_key_id: str
@@ -178,7 +178,7 @@ class Signatures:
         query: str,
         now_epoch_seconds: float,
         service: str = _SERVICE,
-    ) -> _Claim:
+    ) -> _SignatureClaim:
         authorization = headers.get("authorization", "")
         if "X-Amz-Algorithm=" in query:
             if authorization:
@@ -217,7 +217,9 @@ class Signatures:
             raise UnrecognizedClientException(
                 "The security token included in the request is invalid."
             )
-        return _Claim(access_key_id, given.signature, secret, scope, moment, signed_headers)
+        return _SignatureClaim(
+            access_key_id, given.signature, secret, scope, moment, signed_headers
+        )
 
 
 def authorization(

@@ -47,7 +47,7 @@ _REFUSALS: Final[dict[int, str]] = {
 _log = structlog.get_logger("nodes")
 
 
-class _Asked:
+class _ForwardedRequest:
     """A request that waits for its answer."""
 
     def __init__(self, frame: RequestFrame) -> None:
@@ -80,7 +80,7 @@ class Link(HomeLink):
         self._changes = changes
         self._certificate = certificate
         self._numbers = count(1)
-        self._asked: dict[int, _Asked] = {}
+        self._asked: dict[int, _ForwardedRequest] = {}
         self._outboxes: tuple[Outbox, ...] = ()
 
     async def ask(self, message: Request | NodeMessage) -> Answer:
@@ -88,7 +88,7 @@ class Link(HomeLink):
         if not self.is_open:
             raise NotSent
         frame = request_frame(next(self._numbers), message)
-        asked = self._asked[frame.number] = _Asked(frame)
+        asked = self._asked[frame.number] = _ForwardedRequest(frame)
         self._outboxes[frame.size_bytes >= LARGE_BYTES].put(frame)
         try:
             return await asked.answer

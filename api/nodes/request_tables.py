@@ -34,19 +34,19 @@ class RequestTables(NamedTuple):
 NO_TABLES: Final = RequestTables((), is_at_home=False)
 
 
-class _Table(Struct, frozen=True):
+class _TableInput(Struct, frozen=True):
     TableName: str | None = None
 
 
 class _Actions(Struct, frozen=True):
-    ConditionCheck: _Table | None = None
-    Delete: _Table | None = None
-    Get: _Table | None = None
-    Put: _Table | None = None
-    Update: _Table | None = None
+    ConditionCheck: _TableInput | None = None
+    Delete: _TableInput | None = None
+    Get: _TableInput | None = None
+    Put: _TableInput | None = None
+    Update: _TableInput | None = None
 
 
-class _Statement(Struct, frozen=True):
+class _NamedStatement(Struct, frozen=True):
     Statement: str | None = None
 
 
@@ -54,7 +54,7 @@ def _itself(text: str) -> Iterator[str]:
     yield text
 
 
-def _of_table(table: _Table) -> Iterator[str | None]:
+def _of_table(table: _TableInput) -> Iterator[str | None]:
     yield table.TableName
 
 
@@ -70,12 +70,12 @@ def _of_statement(text: str | None) -> Iterator[str | None]:
             yield prepare(text).table
 
 
-def _of_statements(statements: list[_Statement]) -> Iterator[str | None]:
+def _of_statements(statements: list[_NamedStatement]) -> Iterator[str | None]:
     for each in statements:
         yield from _of_statement(each.Statement)
 
 
-class _Member(NamedTuple):
+class _NamingMember(NamedTuple):
     """A member that names tables."""
 
     shape: Any
@@ -96,18 +96,18 @@ _MEMBERS: Final = {
             "SourceTableArn",
             "TargetTableName",
         ),
-        _Member(str, _itself),
+        _NamingMember(str, _itself),
     ),
-    "RequestItems": _Member(dict[str, Raw], iter),
-    "TransactItems": _Member(list[_Actions], _of_actions),
-    "Statement": _Member(str, _of_statement),
-    "Statements": _Member(list[_Statement], _of_statements),
-    "TransactStatements": _Member(list[_Statement], _of_statements),
-    "TableCreationParameters": _Member(_Table, _of_table),
+    "RequestItems": _NamingMember(dict[str, Raw], iter),
+    "TransactItems": _NamingMember(list[_Actions], _of_actions),
+    "Statement": _NamingMember(str, _of_statement),
+    "Statements": _NamingMember(list[_NamedStatement], _of_statements),
+    "TransactStatements": _NamingMember(list[_NamedStatement], _of_statements),
+    "TableCreationParameters": _NamingMember(_TableInput, _of_table),
 }
 
 
-class _Reading:
+class _TableFinder:
     """Finds the tables in the bodies of one operation; ignores the members that it ignores."""
 
     def __init__(self, operation: Operation) -> None:
@@ -139,7 +139,7 @@ class _Reading:
 
 # By target, without the operations that need no table.
 _READINGS: Final = {
-    operation.target: _Reading(operation)
+    operation.target: _TableFinder(operation)
     for operation in OPERATIONS.values()
     if operation.location is not Location.LEADER
     and _MEMBERS.keys() & operation.input.__struct_fields__

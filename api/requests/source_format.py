@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynactor.model.errors import ValidationException
-from dynactor.storage.buckets.ion_records import Ion, IonMissing
+from dynactor.storage.buckets.ion_records import IonDecoder, IonMissing
 
 
 def check_ion() -> None:
@@ -13,7 +13,7 @@ def check_ion() -> None:
         ValidationException: the package is not installed.
     """
     try:
-        Ion()
+        IonDecoder()
     except IonMissing:
         raise ValidationException(
             "InputFormat ION needs the extra dynactor[ion] of the server"

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from dynactor.api.access.facts import ActionFacts, RequestFacts
 from dynactor.api.access.identities import IdentityRegistry, Role
 from dynactor.api.access.sender import Sender
-from dynactor.api.keys.session_tokens import Session, SessionTokens, TooLarge
+from dynactor.api.keys.session_tokens import Session, SessionTokens, SessionTooLarge
 from dynactor.api.keys.signature import Signatures
 from dynactor.api.sts.query_protocol import (
     StsError,
@@ -231,7 +231,7 @@ class TokenService:
     def _credentials(self, session: Session) -> str:
         try:
             token, secret = self._tokens.issue(session)
-        except TooLarge:
+        except SessionTooLarge:
             raise StsError(
                 "PackedPolicyTooLarge", "The policy and the tags of the session are too large"
             ) from None

@@ -11,7 +11,7 @@ from dynactor.actors.runtime.message_times import RequestTimes
 from dynactor.api.tracing.trace_parent import TraceParent
 
 
-class Step(NamedTuple):
+class TraceStep(NamedTuple):
     """A part of a request. Times are nanoseconds since 1970."""
 
     name: str
@@ -53,7 +53,7 @@ class RequestTrace(RequestTimes):
         self._ended = perf_counter_ns()
         self.has_ended = True
 
-    def whole(self) -> Step:
+    def whole(self) -> TraceStep:
         """The time from the start of this record, when the request has been read, to the answer."""
         return self._step(f"DynamoDB.{self.operation}".rstrip("."), self._began, self._ended)
 
@@ -64,7 +64,7 @@ class RequestTrace(RequestTimes):
         if self.messages:
             yield Moment("validated", self.messages[0].entered + self._epoch)
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[TraceStep]:
         """The parts that wait for a partition. A step whose end is unknown is left out."""
         for times in self.messages:
             if times.taken:
@@ -76,5 +76,5 @@ class RequestTrace(RequestTimes):
             elif times.taken and times.replied:
                 yield self._step("partition", times.taken, times.replied)
 
-    def _step(self, name: str, began: int, ended: int) -> Step:
-        return Step(name, began + self._epoch, ended + self._epoch)
+    def _step(self, name: str, began: int, ended: int) -> TraceStep:
+        return TraceStep(name, began + self._epoch, ended + self._epoch)

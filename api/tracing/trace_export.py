@@ -24,7 +24,7 @@ from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, Trace
 
 from dynactor import __version__
 from dynactor.api.http.request_figures import TraceCounts
-from dynactor.api.tracing.request_trace import RequestTrace, Step
+from dynactor.api.tracing.request_trace import RequestTrace, TraceStep
 
 _TRACES_PATH: Final = "/v1/traces"
 _MOST_WAITING: Final = 2_048
@@ -174,7 +174,7 @@ def spans_of(trace: RequestTrace, resource: Resource) -> Iterator[ReadableSpan]:
     def context(span_id: int, *, is_remote: bool = False) -> SpanContext:
         return SpanContext(trace_id, span_id, is_remote, _SAMPLED, state)
 
-    def span(step: Step, span_id: int, of: SpanContext | None, **more: Any) -> ReadableSpan:
+    def span(step: TraceStep, span_id: int, of: SpanContext | None, **more: Any) -> ReadableSpan:
         return ReadableSpan(
             step.name,
             context(span_id),

@@ -42,7 +42,7 @@ def denial_text(arn: str, action: str, resource: str, denial: Denial) -> str:
     return f"{text}because no {denial.policy_type} policy allows the {action} action"
 
 
-class _Rules(NamedTuple):
+class _ActionRules(NamedTuple):
     """The rules for one action and resource."""
 
     denies: tuple[Rule, ...]
@@ -114,7 +114,7 @@ class Grants:
         action: str,
         resource: str,
         facts: Facts,
-        identity: _Rules,
+        identity: _ActionRules,
         resource_policy: Policy | None,
     ) -> Denial | None:
         attached = self._policies_of_resource(resource_policy)
@@ -158,9 +158,9 @@ class _PolicySet:
             for statement in policy.statements
             if policy.kind != "resource" or names(statement, principal)
         ]
-        self._cache: dict[tuple[str, str], _Rules] = {}
+        self._cache: dict[tuple[str, str], _ActionRules] = {}
 
-    def rules(self, action: str, resource: str) -> _Rules:
+    def rules(self, action: str, resource: str) -> _ActionRules:
         """The rules for an action and a resource."""
         found = self._cache.get((action, resource))
         if found is None:
@@ -172,16 +172,16 @@ class _PolicySet:
                 self._cache[action, resource] = found
         return found
 
-    def rules_of_session(self, action: str, resource: str) -> _Rules:
+    def rules_of_session(self, action: str, resource: str) -> _ActionRules:
         """The rules of statements whose Principal is the caller's session itself."""
         own = [one for _, one in self.statements if self._principal.arn in one.statement.principals]
         return _rules(own, action, resource)
 
 
-def _rules(statements: Sequence[CompiledStatement], action: str, resource: str) -> _Rules:
+def _rules(statements: Sequence[CompiledStatement], action: str, resource: str) -> _ActionRules:
     found = [rule for one in statements if (rule := one.rule(action, resource)) is not None]
     allows = tuple(rule for rule in found if rule.statement.effect == "Allow")
-    return _Rules(
+    return _ActionRules(
         tuple(rule for rule in found if rule.statement.effect == "Deny"),
         allows,
         any(not rule.tests for rule in allows),

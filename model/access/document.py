@@ -47,7 +47,7 @@ def parse_json(text: str) -> Node:
     Raises:
         PolicyError: the text is not JSON, is nested too deeply, or an object has a name twice.
     """
-    reader = _Reader(text)
+    reader = _JsonReader(text)
     node = reader.value(0)
     reader.skip_space()
     if reader.at < len(text):
@@ -55,7 +55,7 @@ def parse_json(text: str) -> Node:
     return node
 
 
-class _Reader:
+class _JsonReader:
     """Reads one text from start to end."""
 
     def __init__(self, text: str) -> None:

@@ -46,7 +46,7 @@ _OWN_SERVICE: Final = "dynamodb"
 _ACTION_NAMES: Final = tuple(name.lower() for name in ACTIONS)
 
 
-class Condition(Struct, frozen=True):
+class PolicyCondition(Struct, frozen=True):
     """One operator, one key in lower case, and the values. One matching value is enough."""
 
     operator: Operator
@@ -70,7 +70,7 @@ class Statement(Struct, frozen=True):
     resources: tuple[Template, ...]
     not_resources: bool
     principals: tuple[str, ...]
-    conditions: tuple[Condition, ...]
+    conditions: tuple[PolicyCondition, ...]
 
 
 class Policy(Struct, frozen=True):
@@ -214,7 +214,7 @@ def _principals(node: Node, members: dict[str, Node], kind: PolicyKind) -> tuple
     return tuple(found)
 
 
-def _conditions(node: Node, *, variables: bool) -> tuple[Condition, ...]:
+def _conditions(node: Node, *, variables: bool) -> tuple[PolicyCondition, ...]:
     found = []
     for name, keys in _object(node, "Condition").items():
         operator = find_operator(name)
@@ -225,7 +225,7 @@ def _conditions(node: Node, *, variables: bool) -> tuple[Condition, ...]:
     return tuple(found)
 
 
-def _condition(operator: Operator, key: str, node: Node, *, variables: bool) -> Condition:
+def _condition(operator: Operator, key: str, node: Node, *, variables: bool) -> PolicyCondition:
     lower = key.lower()
     if not condition_keys.is_known(lower):
         raise PolicyError(f"{key} is not a condition key that this server has", node.line)
@@ -265,7 +265,7 @@ def _condition(operator: Operator, key: str, node: Node, *, variables: bool) -> 
         values.append(template)
     if not values:
         raise PolicyError(f"{operator.name} of {key} has no value", node.line)
-    return Condition(operator, lower, key, tuple(values))
+    return PolicyCondition(operator, lower, key, tuple(values))
 
 
 def _template(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 from dynactor.model.access.operators import Operator, literal_values
-from dynactor.model.access.policy import Condition, Statement
+from dynactor.model.access.policy import PolicyCondition, Statement
 from dynactor.model.access.principal import Principal, is_of_caller
 from dynactor.model.access.templates import Template, arn_pattern, text_pattern
 
@@ -117,12 +117,12 @@ def _bound(template: Template, principal: Principal) -> Template | None:
     return template.with_values(principal.values, is_of_caller)
 
 
-def _bound_values(condition: Condition, principal: Principal) -> list[Template]:
+def _bound_values(condition: PolicyCondition, principal: Principal) -> list[Template]:
     bound = [_bound(value, principal) for value in condition.values]
     return [value for value in bound if value is not None]
 
 
-def _test(statement: Statement, condition: Condition, values: list[Template]) -> Test:
+def _test(statement: Statement, condition: PolicyCondition, values: list[Template]) -> Test:
     operator, key = condition.operator, condition.key
     if operator.family == "Null":
         wants_absent = operator.matcher(values)
@@ -145,7 +145,7 @@ def _test(statement: Statement, condition: Condition, values: list[Template]) ->
 
 
 def _test_with_variables(
-    condition: Condition, values: list[Template], *, if_absent: bool, is_any: bool
+    condition: PolicyCondition, values: list[Template], *, if_absent: bool, is_any: bool
 ) -> Test:
     """The test of a condition whose values depend on the request."""
     operator, key = condition.operator, condition.key

@@ -37,7 +37,7 @@ class Wildcard(Struct, frozen=True):
     sign: str
 
 
-class Variable(Struct, frozen=True):
+class TemplateVariable(Struct, frozen=True):
     """A condition key, in lower case, whose value is inserted; ``default`` if it has none."""
 
     key: str
@@ -47,12 +47,12 @@ class Variable(Struct, frozen=True):
 class Template(Struct, frozen=True):
     """A text in parts. A part that is a plain text is literal."""
 
-    parts: tuple[str | Wildcard | Variable, ...]
+    parts: tuple[str | Wildcard | TemplateVariable, ...]
 
     @property
-    def variables(self) -> tuple[Variable, ...]:
+    def variables(self) -> tuple[TemplateVariable, ...]:
         """The variables that have no value yet."""
-        return tuple(part for part in self.parts if isinstance(part, Variable))
+        return tuple(part for part in self.parts if isinstance(part, TemplateVariable))
 
     @property
     def literal(self) -> str | None:
@@ -86,9 +86,11 @@ class Template(Struct, frozen=True):
         """
         if not self.variables:
             return self
-        parts: list[str | Wildcard | Variable] = []
+        parts: list[str | Wildcard | TemplateVariable] = []
         for part in self.parts:
-            if not isinstance(part, Variable) or (is_known is not None and not is_known(part.key)):
+            if not isinstance(part, TemplateVariable) or (
+                is_known is not None and not is_known(part.key)
+            ):
                 parts.append(part)
                 continue
             values = lookup(part.key)
@@ -112,7 +114,7 @@ def parse_template(text: str, *, wildcards: bool, variables: bool) -> Template:
     Raises:
         BadTemplate: a variable is malformed.
     """
-    parts: list[str | Wildcard | Variable] = []
+    parts: list[str | Wildcard | TemplateVariable] = []
     at = 0
     while at < len(text):
         sign = text[at]
@@ -128,19 +130,21 @@ def parse_template(text: str, *, wildcards: bool, variables: bool) -> Template:
     return Template(_joined(parts))
 
 
-def _variable(text: str) -> str | Variable:
+def _variable(text: str) -> str | TemplateVariable:
     if text in _ESCAPES:
         return _ESCAPES[text]
     key, comma, rest = text.partition(",")
     default = _DEFAULT.match(rest.strip())
     if not key.strip() or bool(comma) is not bool(default):
         raise BadTemplate(f"${{{text}}} is not a variable")
-    return Variable(key.rstrip().lower(), default[1] if default else None)
+    return TemplateVariable(key.rstrip().lower(), default[1] if default else None)
 
 
-def _joined(parts: Sequence[str | Wildcard | Variable]) -> tuple[str | Wildcard | Variable, ...]:
+def _joined(
+    parts: Sequence[str | Wildcard | TemplateVariable],
+) -> tuple[str | Wildcard | TemplateVariable, ...]:
     """The parts, with neighboring literals joined."""
-    joined: list[str | Wildcard | Variable] = []
+    joined: list[str | Wildcard | TemplateVariable] = []
     for part in parts:
         if isinstance(part, str) and joined and isinstance(joined[-1], str):
             joined[-1] += part
@@ -230,7 +234,7 @@ def arn_pattern(template: Template) -> Matcher:
     exact = template.literal
     if exact is not None:
         return exact.__eq__
-    fields: list[list[str | Wildcard | Variable]] = [[]]
+    fields: list[list[str | Wildcard | TemplateVariable]] = [[]]
     for part in template.parts:
         if not isinstance(part, str):
             fields[-1].append(part)

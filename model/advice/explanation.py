@@ -77,7 +77,7 @@ class Read(Struct, frozen=True, rename="pascal", omit_defaults=True):
     count: int = 1
 
 
-class IndexWrite(Struct, frozen=True, rename="pascal", omit_defaults=True):
+class WrittenEntry(Struct, frozen=True, rename="pascal", omit_defaults=True):
     """The change of an item's entry in an index, and the resource whose units it consumed."""
 
     index: str
@@ -101,7 +101,7 @@ class Written(Struct, frozen=True, rename="pascal", omit_defaults=True):
     rules: tuple[str, ...]
     bytes_before: int | None = None
     bytes_after: int | None = None
-    indexes: tuple[IndexWrite, ...] = ()
+    indexes: tuple[WrittenEntry, ...] = ()
     count: int = 1
 
 
@@ -235,7 +235,7 @@ def _written(table: TableDefinition, work: ItemWrite, *, in_transaction: bool) -
     indexes = [_index_write(table, entry) for entry in work.entries]
     if not (work.refused or work.is_check):
         indexes += [
-            IndexWrite(name, "none", 0, _payer(table, name, kind), (_NONE_RULES[kind],))
+            WrittenEntry(name, "none", 0, _payer(table, name, kind), (_NONE_RULES[kind],))
             for name, kind in _index_names(table)
             if name not in touched
         ]
@@ -278,7 +278,7 @@ def _payer(table: TableDefinition, index: str, kind: IndexKind) -> str:
     return table.name if kind == "LocalSecondaryIndexes" else index
 
 
-def _index_write(table: TableDefinition, entry: EntryWrite) -> IndexWrite:
+def _index_write(table: TableDefinition, entry: EntryWrite) -> WrittenEntry:
     change: EntryChange
     if entry.moves:
         change, local_rule = "delete and put", "S52"
@@ -290,7 +290,7 @@ def _index_write(table: TableDefinition, entry: EntryWrite) -> IndexWrite:
     rules = [local_rule if is_local else "S111"]
     if entry.write_units > _LEAST_WRITES[change]:
         rules.append("S56" if is_local else "S112")
-    return IndexWrite(
+    return WrittenEntry(
         entry.name,
         change,
         int(entry.write_units),

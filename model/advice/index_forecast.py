@@ -27,7 +27,7 @@ _MOST_VIOLATIONS: Final = 20
 _MOST_KEYS: Final = 8
 
 
-class KeyShare(Struct, frozen=True):
+class EntryShare(Struct, frozen=True):
     """A partition key of the index, and its share of the entries."""
 
     key: Item
@@ -55,7 +55,7 @@ class IndexForecast(Struct, frozen=True):
     entry_bytes: float
     entry_units: float
     distinct_keys: int
-    keys: list[KeyShare]
+    keys: list[EntryShare]
     violations: list[Violation]
 
 
@@ -98,7 +98,7 @@ def forecast(index: IndexDefinition, table_key: KeySchema, sample: Iterable[Item
         size_bytes / entries if entries else 0.0,
         units / entries if entries else 0.0,
         len(counts),
-        [KeyShare(examples[text], n / entries) for text, n in counts.most_common(_MOST_KEYS)],
+        [EntryShare(examples[text], n / entries) for text, n in counts.most_common(_MOST_KEYS)],
         violations[:_MOST_VIOLATIONS],
     )
 

@@ -408,13 +408,13 @@ class _Binder:
 
     def condition(self, tree: syntax.Condition) -> Node:
         match tree:
-            case syntax.And(conditions):
+            case syntax.ParsedAnd(conditions):
                 return And(self.conditions("AND", conditions))
-            case syntax.Or(conditions):
+            case syntax.ParsedOr(conditions):
                 return Or(self.conditions("OR", conditions))
-            case syntax.Not(condition):
+            case syntax.ParsedNot(condition):
                 return Not(*self.conditions("NOT", (condition,)))
-            case syntax.Comparison(comparator, left, right):
+            case syntax.ParsedComparison(comparator, left, right):
                 operands = self.operands((left, right))
                 if comparator not in ("=", "<>"):
                     _check_types(comparator, operands, ORDERED_TYPES)
@@ -424,13 +424,13 @@ class _Binder:
                 if comparator == "<>":
                     return NotEqual(*operands)
                 return Ordered(operands[0], operands[1], SIGNS[comparator])
-            case syntax.Between(operand, lower, upper):
+            case syntax.ParsedBetween(operand, lower, upper):
                 operands = self.operands((operand, lower, upper))
                 _check_types("BETWEEN", operands, ORDERED_TYPES)
                 _check_distinct("BETWEEN", operands)
                 _check_bounds(operands[1], operands[2])
                 return Between(*operands)
-            case syntax.In(operand, choices):
+            case syntax.ParsedIn(operand, choices):
                 if len(choices) > IN_OPERANDS:
                     raise ValidationException(
                         "The IN operator is provided with too many operands; "

@@ -15,7 +15,7 @@ from typing import Final, Literal, NoReturn, TypeAlias, cast
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions import syntax
 from dynactor.model.expressions.reserved_words import is_reserved
-from dynactor.model.expressions.tokens import Kind, Token, syntax_error, tokenize
+from dynactor.model.expressions.tokens import Token, TokenKind, syntax_error, tokenize
 from dynactor.model.limits import EXPRESSION_BYTES, EXPRESSION_OPERATORS
 
 ConditionKind: TypeAlias = Literal[
@@ -70,7 +70,7 @@ def projection_tree(text: str) -> tuple[syntax.Path, ...]:
     return _ProjectionParser(text, "ProjectionExpression").parse()
 
 
-class _Parser:
+class _LanguageParser:
     """The common part of the languages: tokens, faults, paths and operands.
 
     Faults other than syntax errors are collected with their position while the tree is built. The
@@ -105,7 +105,7 @@ class _Parser:
     def accept(self, symbol: str) -> bool:
         """Consume this symbol if it is next."""
         token = self.tokens[self.at]
-        if token.kind is Kind.SYMBOL and token.text == symbol:
+        if token.kind is TokenKind.SYMBOL and token.text == symbol:
             self.at += 1
             return True
         return False
@@ -128,7 +128,7 @@ class _Parser:
 
     def finish(self) -> None:
         """Check that the text ends here, and raise the first of the other faults."""
-        if self.token.kind is not Kind.END:
+        if self.token.kind is not TokenKind.END:
             self.fail()
         if self.faults:
             raise invalid(self.kind, min(self.faults)[1])
@@ -150,7 +150,7 @@ class _Parser:
             if self.accept("."):
                 parts.append(self.path_name())
             elif self.accept("["):
-                if self.token.kind is not Kind.INDEX:
+                if self.token.kind is not TokenKind.INDEX:
                     self.fail()
                 index = int(self.token.text)
                 if index > _INDEX_MAX:
@@ -167,7 +167,7 @@ class _Parser:
     def path_name(self) -> str:
         """A name in a path, or its placeholder."""
         token = self.token
-        if token.kind is Kind.WORD:
+        if token.kind is TokenKind.WORD:
             if token.text.upper() in _KEYWORDS:
                 self.fail()
             if is_reserved(token.text):
@@ -175,7 +175,7 @@ class _Parser:
                     self.at,
                     f"Attribute name is a reserved keyword; reserved keyword: {token.text}",
                 )
-        elif token.kind is not Kind.NAME:
+        elif token.kind is not TokenKind.NAME:
             self.fail()
         self.at += 1
         return token.text
@@ -215,10 +215,10 @@ class _Parser:
     def bare_operand(self, depth: int = 1) -> syntax.Operand:
         """A path, a value or a call without parentheses around it."""
         token = self.token
-        if token.kind is Kind.VALUE:
+        if token.kind is TokenKind.VALUE:
             self.at += 1
             return syntax.Value(token.text)
-        following = self.tokens[self.at + 1] if token.kind is Kind.WORD else token
+        following = self.tokens[self.at + 1] if token.kind is TokenKind.WORD else token
         if following.text != "(" or token.text.upper() in _KEYWORDS:
             return self.path()
         if depth > EXPRESSION_OPERATORS:
@@ -254,7 +254,7 @@ class _Parser:
         )
 
 
-class _Group:
+class _ParsedGroup:
     """An incomplete condition: the whole text, or the content of one pair of parentheses.
 
     ``alternatives`` are the operands of OR, ``conjuncts`` the conditions joined by AND since the
@@ -277,7 +277,7 @@ class _Group:
     def add(self, condition: syntax.Condition) -> None:
         """Add the next condition."""
         for _ in range(self.negations):
-            condition = syntax.Not(condition)
+            condition = syntax.ParsedNot(condition)
         self.negations = 0
         self.conjuncts.append(condition)
 
@@ -289,13 +289,17 @@ class _Group:
     def close(self) -> syntax.Condition:
         """The complete condition."""
         last = self._conjunction()
-        return syntax.Or((*self.alternatives, last)) if self.alternatives else last
+        return syntax.ParsedOr((*self.alternatives, last)) if self.alternatives else last
 
     def _conjunction(self) -> syntax.Condition:
-        return self.conjuncts[0] if len(self.conjuncts) == 1 else syntax.And(tuple(self.conjuncts))
+        return (
+            self.conjuncts[0]
+            if len(self.conjuncts) == 1
+            else syntax.ParsedAnd(tuple(self.conjuncts))
+        )
 
 
-class _ConditionParser(_Parser):
+class _ConditionParser(_LanguageParser):
     """Conditions, with their open parentheses on a stack of groups.
 
     An opening parenthesis may begin a condition or an operand, ``(a = :a)`` or ``(a) = :a``. It is
@@ -307,7 +311,7 @@ class _ConditionParser(_Parser):
 
     def parse(self) -> syntax.Condition:
         """The whole text as one condition."""
-        groups = [_Group(opening=-1)]
+        groups = [_ParsedGroup(opening=-1)]
         while True:
             self.open(groups)
             place = self.at
@@ -329,25 +333,25 @@ class _ConditionParser(_Parser):
         self.finish()
         return groups[0].close()
 
-    def open(self, groups: list[_Group]) -> None:
+    def open(self, groups: list[_ParsedGroup]) -> None:
         """Consume the prefix of a condition: NOT and opening parentheses."""
         while True:
             if self.accept_keyword("NOT"):
                 self.operators += 1
                 groups[-1].negations += 1
             elif self.accept("("):
-                groups.append(_Group(opening=self.at - 1))
+                groups.append(_ParsedGroup(opening=self.at - 1))
             else:
                 return
 
     def condition(self, operand: syntax.Operand, place: int) -> syntax.Condition:
         """The condition that begins with this operand at ``place``."""
         token = self.token
-        if token.kind is Kind.SYMBOL and token.text in _COMPARATORS:
+        if token.kind is TokenKind.SYMBOL and token.text in _COMPARATORS:
             self.at += 1
             self.operators += 1
             self.check_as_value(operand, place)
-            return syntax.Comparison(
+            return syntax.ParsedComparison(
                 cast("syntax.Comparator", token.text), operand, self.value_operand()
             )
         if self.accept_keyword("BETWEEN"):
@@ -356,7 +360,7 @@ class _ConditionParser(_Parser):
             lower = self.value_operand()
             if not self.accept_keyword("AND"):
                 self.fail()
-            return syntax.Between(operand, lower, self.value_operand())
+            return syntax.ParsedBetween(operand, lower, self.value_operand())
         if self.accept_keyword("IN"):
             self.operators += 1
             self.check_as_value(operand, place)
@@ -365,7 +369,7 @@ class _ConditionParser(_Parser):
             while self.accept(","):
                 choices.append(self.value_operand())
             self.expect(")")
-            return syntax.In(operand, tuple(choices))
+            return syntax.ParsedIn(operand, tuple(choices))
         if not isinstance(operand, syntax.Function):
             self.fail()
         if self.functions.get(operand.name):
@@ -373,7 +377,7 @@ class _ConditionParser(_Parser):
         return operand
 
 
-class _UpdateParser(_Parser):
+class _UpdateParser(_LanguageParser):
     """Updates: sections with their actions."""
 
     functions = _UPDATE_FUNCTIONS
@@ -383,7 +387,7 @@ class _UpdateParser(_Parser):
     def parse(self) -> tuple[syntax.Clause, ...]:
         """The whole text as sections."""
         clauses = [self.clause()]
-        while self.token.kind is not Kind.END:
+        while self.token.kind is not TokenKind.END:
             clauses.append(self.clause())
         self.finish()
         keywords = [clause.keyword for clause in clauses]
@@ -399,7 +403,7 @@ class _UpdateParser(_Parser):
         """A section: its keyword and its actions."""
         token = self.token
         keyword = token.text.upper()
-        if token.kind is not Kind.WORD or keyword not in _SECTIONS:
+        if token.kind is not TokenKind.WORD or keyword not in _SECTIONS:
             self.fail()
         self.at += 1
         actions = [self.action(keyword)]
@@ -411,16 +415,16 @@ class _UpdateParser(_Parser):
         """Parse one action of a section."""
         path = self.path()
         if keyword == "REMOVE":
-            return syntax.Remove(path)
+            return syntax.ParsedRemove(path)
         if keyword == "SET":
             self.expect("=")
-            return syntax.Set(path, self.right_side())
+            return syntax.ParsedSet(path, self.right_side())
         token = self.token
-        if token.kind is not Kind.VALUE:
+        if token.kind is not TokenKind.VALUE:
             self.fail()
         self.at += 1
         value = syntax.Value(token.text)
-        return syntax.Add(path, value) if keyword == "ADD" else syntax.Delete(path, value)
+        return syntax.ParsedAdd(path, value) if keyword == "ADD" else syntax.Delete(path, value)
 
     def right_side(self) -> syntax.Operand:
         """The new value of a path: an operand, or a sum or difference of two."""
@@ -430,7 +434,7 @@ class _UpdateParser(_Parser):
         while opened and self.accept(")"):
             self.close_group(opened.pop())
         token = self.token
-        if token.kind is Kind.SYMBOL and token.text in ("+", "-"):
+        if token.kind is TokenKind.SYMBOL and token.text in ("+", "-"):
             self.at += 1
             self.operators += 1
             self.check_as_value(operand, place)
@@ -444,7 +448,7 @@ class _UpdateParser(_Parser):
         return operand
 
 
-class _ProjectionParser(_Parser):
+class _ProjectionParser(_LanguageParser):
     """Projections: paths separated by commas."""
 
     def parse(self) -> tuple[syntax.Path, ...]:

@@ -43,7 +43,7 @@ class Arithmetic(Struct, frozen=True):
 Operand: TypeAlias = Path | Value | Function | Arithmetic
 
 
-class Comparison(Struct, frozen=True):
+class ParsedComparison(Struct, frozen=True):
     """Two operands compared."""
 
     comparator: Comparator
@@ -51,7 +51,7 @@ class Comparison(Struct, frozen=True):
     right: Operand
 
 
-class Between(Struct, frozen=True):
+class ParsedBetween(Struct, frozen=True):
     """An operand within two bounds."""
 
     operand: Operand
@@ -59,49 +59,51 @@ class Between(Struct, frozen=True):
     upper: Operand
 
 
-class In(Struct, frozen=True):
+class ParsedIn(Struct, frozen=True):
     """An operand equal to one of a list."""
 
     operand: Operand
     choices: tuple[Operand, ...]
 
 
-class Not(Struct, frozen=True):
+class ParsedNot(Struct, frozen=True):
     """A negated condition."""
 
     condition: Condition
 
 
-class And(Struct, frozen=True):
+class ParsedAnd(Struct, frozen=True):
     """Conditions that must all hold."""
 
     conditions: tuple[Condition, ...]
 
 
-class Or(Struct, frozen=True):
+class ParsedOr(Struct, frozen=True):
     """Conditions joined by OR."""
 
     conditions: tuple[Condition, ...]
 
 
 # A function can be a condition by itself, ``attribute_exists(a)``.
-Condition: TypeAlias = Comparison | Between | In | Not | And | Or | Function
+Condition: TypeAlias = (
+    ParsedComparison | ParsedBetween | ParsedIn | ParsedNot | ParsedAnd | ParsedOr | Function
+)
 
 
-class Set(Struct, frozen=True):
+class ParsedSet(Struct, frozen=True):
     """``SET path = operand``."""
 
     path: Path
     operand: Operand
 
 
-class Remove(Struct, frozen=True):
+class ParsedRemove(Struct, frozen=True):
     """``REMOVE path``."""
 
     path: Path
 
 
-class Add(Struct, frozen=True):
+class ParsedAdd(Struct, frozen=True):
     """``ADD path value``."""
 
     path: Path
@@ -115,7 +117,7 @@ class Delete(Struct, frozen=True):
     value: Value
 
 
-Action: TypeAlias = Set | Remove | Add | Delete
+Action: TypeAlias = ParsedSet | ParsedRemove | ParsedAdd | Delete
 
 
 class Clause(Struct, frozen=True):

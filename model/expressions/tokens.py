@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from dynactor.model.errors import ValidationException
 
 
-class Kind(Enum):
+class TokenKind(Enum):
     """The kind of a token."""
 
     WORD = "an attribute name, a function name or a keyword"
@@ -24,14 +24,14 @@ class Kind(Enum):
 class Token(NamedTuple):
     """A word of an expression, with its position in the text."""
 
-    kind: Kind
+    kind: TokenKind
     text: str
     start: int
     end: int
 
     def is_keyword(self, keyword: str) -> bool:
         """Whether the token is this keyword (given in capitals), in any case."""
-        return self.kind is Kind.WORD and self.text.upper() == keyword
+        return self.kind is TokenKind.WORD and self.text.upper() == keyword
 
 
 # A number has no leading zeros: DynamoDB reads 01 as two tokens.
@@ -57,9 +57,9 @@ def tokenize(text: str) -> list[Token]:
         match = _TOKEN.match(text, position)
         assert match is not None
         assert match.lastgroup is not None
-        kind = Kind[match.lastgroup]
+        kind = TokenKind[match.lastgroup]
         tokens.append(Token(kind, match[kind.name], match.start(kind.name), match.end()))
-        if kind is Kind.END:
+        if kind is TokenKind.END:
             return tokens
         position = match.end()
 
@@ -71,11 +71,11 @@ def syntax_error(text: str, tokens: list[Token], at: int) -> ValidationException
     """
     token = tokens[at]
     start = tokens[at - 1].start if at > 0 else 0
-    end = tokens[at + 1].end if token.kind is not Kind.END else len(text)
+    end = tokens[at + 1].end if token.kind is not TokenKind.END else len(text)
     near = text[start:end].rstrip(" \t\r\n") if _ends_before_end(tokens, at) else text[start:end]
-    shown = "<EOF>" if token.kind is Kind.END else token.text
+    shown = "<EOF>" if token.kind is TokenKind.END else token.text
     return ValidationException(f'Syntax error; token: "{shown}", near: "{near}"')
 
 
 def _ends_before_end(tokens: list[Token], at: int) -> bool:
-    return at + 1 < len(tokens) and tokens[at + 1].kind is Kind.END
+    return at + 1 < len(tokens) and tokens[at + 1].kind is TokenKind.END

@@ -26,7 +26,7 @@ _ABSENT: Final = "The provided expression refers to an attribute that does not e
 _WRONG_TYPE: Final = "An operand in the update expression has an incorrect data type"
 
 
-class Attribute(Struct, frozen=True, tag=True):
+class OldValue(Struct, frozen=True, tag="Attribute"):
     """The value at a path of the old item, which must exist."""
 
     path: Path
@@ -39,7 +39,7 @@ class Attribute(Struct, frozen=True, tag=True):
         return value
 
 
-class Constant(Struct, frozen=True, tag=True):
+class GivenValue(Struct, frozen=True, tag="Constant"):
     """A value of the request."""
 
     value: AttributeValue
@@ -101,7 +101,7 @@ class Difference(Struct, frozen=True, tag=True):
         return {"N": number.subtract(left, right)}
 
 
-Operand: TypeAlias = Attribute | Constant | IfNotExists | ListAppend | Sum | Difference
+Operand: TypeAlias = OldValue | GivenValue | IfNotExists | ListAppend | Sum | Difference
 
 # Operands whose type is always known.
 _COMPUTED_TYPES: Final[dict[type, str]] = {Sum: "N", Difference: "N", ListAppend: "L"}
@@ -113,20 +113,20 @@ def _numbers(left: AttributeValue, right: AttributeValue) -> tuple[str, str]:
     return left["N"], right["N"]
 
 
-class Set(Struct, frozen=True, tag=True):
+class SetAction(Struct, frozen=True, tag="Set"):
     """``SET path = operand``."""
 
     path: Path
     operand: Operand
 
 
-class Remove(Struct, frozen=True, tag=True):
+class RemoveAction(Struct, frozen=True, tag="Remove"):
     """``REMOVE path``."""
 
     path: Path
 
 
-class Add(Struct, frozen=True, tag=True):
+class AddAction(Struct, frozen=True, tag="Add"):
     """``ADD path value``: to a number or a set; with the legacy parameter also to a list."""
 
     path: Path
@@ -140,7 +140,7 @@ class Delete(Struct, frozen=True, tag=True):
     value: AttributeValue
 
 
-Action: TypeAlias = Set | Remove | Add | Delete
+Action: TypeAlias = SetAction | RemoveAction | AddAction | Delete
 
 
 class UpdateResult(Struct, frozen=True):
@@ -175,9 +175,9 @@ class Update(Struct, frozen=True, tag=True):
         """The request's values in actions on top-level attributes, by attribute."""
         values: Item = {}
         for action in self.actions:
-            if isinstance(action, Add | Delete):
+            if isinstance(action, AddAction | Delete):
                 value = action.value
-            elif isinstance(action, Set) and isinstance(action.operand, Constant):
+            elif isinstance(action, SetAction) and isinstance(action.operand, GivenValue):
                 value = action.operand.value
             else:
                 continue
@@ -194,7 +194,7 @@ class Update(Struct, frozen=True, tag=True):
         """
         types = {name: type_of(value) for name, value in self.literals.items()}
         for action in self.actions:
-            if isinstance(action, Set) and len(action.path) == 1:
+            if isinstance(action, SetAction) and len(action.path) == 1:
                 computed = _COMPUTED_TYPES.get(type(action.operand))
                 if computed is not None:
                     types[str(action.path[0])] = computed
@@ -229,7 +229,7 @@ class Update(Struct, frozen=True, tag=True):
 
 
 def _writes(action: Action) -> bool:
-    return isinstance(action, Set | Add)
+    return isinstance(action, SetAction | AddAction)
 
 
 def _outcome(action: Action, item: Item, mismatch: str) -> AttributeValue | None:
@@ -237,18 +237,18 @@ def _outcome(action: Action, item: Item, mismatch: str) -> AttributeValue | None
     if len(action.path) > 1:
         _check_parent(item, action.path)
     match action:
-        case Set():
+        case SetAction():
             return action.operand.compute(item)
-        case Remove():
+        case RemoveAction():
             return None
-        case Add() | Delete():
+        case AddAction() | Delete():
             old = document_path.get(item, action.path)
             if old is None:
-                return action.value if isinstance(action, Add) else None
+                return action.value if isinstance(action, AddAction) else None
             type_name = type_of(action.value)
             if type_name not in old:
                 raise ValidationException(mismatch)
-            if isinstance(action, Add):
+            if isinstance(action, AddAction):
                 return _added(type_name, old[type_name], action.value[type_name])
             return _deleted(type_name, old[type_name], action.value[type_name])
 
@@ -325,14 +325,14 @@ def bind_update(
 
 def _bind_action(action: syntax.Action, path: Path, placeholders: Placeholders) -> Action:
     match action:
-        case syntax.Set():
-            return Set(path, _bind_operand(action.operand, placeholders))
-        case syntax.Remove():
-            return Remove(path)
-        case syntax.Add():
+        case syntax.ParsedSet():
+            return SetAction(path, _bind_operand(action.operand, placeholders))
+        case syntax.ParsedRemove():
+            return RemoveAction(path)
+        case syntax.ParsedAdd():
             value = placeholders.value(action.value)
             _check_clause_operand("ADD", value, _ADDABLE_TYPES)
-            return Add(path, value)
+            return AddAction(path, value)
         case syntax.Delete():
             value = placeholders.value(action.value)
             _check_clause_operand("DELETE", value, SET_TYPES)
@@ -364,9 +364,9 @@ def _check_clause_operand(keyword: str, value: AttributeValue, allowed: frozense
 def _bind_operand(tree: syntax.Operand, placeholders: Placeholders) -> Operand:
     match tree:
         case syntax.Path():
-            return Attribute(placeholders.path(tree))
+            return OldValue(placeholders.path(tree))
         case syntax.Value():
-            return Constant(placeholders.value(tree))
+            return GivenValue(placeholders.value(tree))
         case syntax.Arithmetic(operator, left, right):
             operands = [_bind_operand(operand, placeholders) for operand in (left, right)]
             _check_constants(operator, operands, "N")
@@ -390,7 +390,7 @@ def _bind_function(name: str, operands: list[Operand]) -> Operand:
         _check_constants(name, operands, "L")
         return ListAppend(first, second)
     assert name == "if_not_exists"
-    if not isinstance(first, Attribute):
+    if not isinstance(first, OldValue):
         raise ValidationException(
             f"Operator or function requires a document path; operator or function: {name}"
         )
@@ -404,7 +404,7 @@ def _bind_function(name: str, operands: list[Operand]) -> Operand:
 
 def _check_constants(operator: str, operands: list[Operand], wanted: str) -> None:
     for operand in operands:
-        if isinstance(operand, Constant) and wanted not in operand.value:
+        if isinstance(operand, GivenValue) and wanted not in operand.value:
             raise ValidationException(
                 "Incorrect operand type for operator or function; "
                 f"operator or function: {operator}, operand type: {type_of(operand.value)}"

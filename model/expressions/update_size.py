@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from dynactor.model.expressions.update import (
-    Add,
-    Attribute,
-    Constant,
+    AddAction,
     Difference,
+    GivenValue,
     IfNotExists,
     ListAppend,
+    OldValue,
     Operand,
-    Set,
+    SetAction,
     Sum,
     Update,
 )
@@ -70,10 +70,10 @@ def expression_bytes(update: Update) -> int:
     size_bytes = _EXPRESSION_BYTES
     for action in update.actions:
         size_bytes += _target_bytes(action.path)
-        if isinstance(action, Set):
+        if isinstance(action, SetAction):
             size_bytes += _operand_bytes(action.operand)
-        elif isinstance(action, Add):
-            size_bytes += _operand_bytes(Constant(action.value))
+        elif isinstance(action, AddAction):
+            size_bytes += _operand_bytes(GivenValue(action.value))
         else:
             size_bytes += _REMOVAL_BYTES
     return size_bytes
@@ -90,12 +90,12 @@ def _element_bytes(path: Path) -> int:
 
 def _operand_bytes(operand: Operand) -> int:
     match operand:
-        case Constant(value):
+        case GivenValue(value):
             return _VALUE_BYTES + attribute_value.size_bytes(value)
-        case Attribute(path):
+        case OldValue(path):
             return _PATH_BYTES + _PATH_ELEMENT_BYTES * len(path) + _element_bytes(path)
         case IfNotExists(path, otherwise):
-            return _IF_NOT_EXISTS_BYTES + _both_bytes(Attribute(path), otherwise)
+            return _IF_NOT_EXISTS_BYTES + _both_bytes(OldValue(path), otherwise)
         case ListAppend(first, second):
             return _LIST_APPEND_BYTES + _both_bytes(first, second)
         case Sum(first, second):

@@ -152,7 +152,7 @@ def _parsed_terms(text: str) -> _Terms | None:
         tree = condition_tree(text, "KeyConditionExpression")
     except ValidationException:
         return None
-    parts = tree.conditions if isinstance(tree, syntax.And) else (tree,)
+    parts = tree.conditions if isinstance(tree, syntax.ParsedAnd) else (tree,)
     if len(parts) > _MOST_TERMS:
         return None
     terms = [term for part in parts if (term := _parsed_term(part)) is not None]
@@ -167,11 +167,11 @@ def _parsed_terms(text: str) -> _Terms | None:
 
 def _parsed_term(condition: syntax.Condition) -> _Term | None:
     match condition:
-        case syntax.Comparison("=" | "<" | "<=" | ">" | ">=" as operator, left, right):
+        case syntax.ParsedComparison("=" | "<" | "<=" | ">" | ">=" as operator, left, right):
             if isinstance(left, syntax.Value):
                 return _made(TURNED[operator], right, left)
             return _made(operator, left, right)
-        case syntax.Between(operand, lower, upper):
+        case syntax.ParsedBetween(operand, lower, upper):
             return _made("BETWEEN", operand, lower, upper)
         case syntax.Function("begins_with", (operand, prefix)):
             return _made("begins_with", operand, prefix)

@@ -290,17 +290,17 @@ def _action(name: str, members: Members) -> update.Action:
             raise ValidationException(
                 f"{_INVALID}Only DELETE action is allowed when no attribute value is specified"
             )
-        return update.Remove((name,))
+        return update.RemoveAction((name,))
     attribute_value.check(value)
     type_name = type_of(value)
     if action == "PUT":
-        return update.Set((name,), update.Constant(value))
+        return update.SetAction((name,), update.GivenValue(value))
     if action == "ADD":
         if type_name not in _ADDABLE_TYPES:
             raise ValidationException(
                 f"{_INVALID}ADD action is not supported for the type {type_name}"
             )
-        return update.Add((name,), value)
+        return update.AddAction((name,), value)
     assert action == "DELETE"
     if type_name not in SET_TYPES:
         raise ValidationException(

@@ -331,8 +331,9 @@ def _only_source(sources: tuple[syntax.Source, ...]) -> syntax.Source:
 
 def _source_names(expression: syntax.Expression) -> list[str]:
     """The name of a table, and of its index if the source has one."""
-    if not isinstance(expression, syntax.Variable | syntax.Path) or not (
-        isinstance(expression, syntax.Variable) or isinstance(expression.root, syntax.Variable)
+    if not isinstance(expression, syntax.VariableNode | syntax.Path) or not (
+        isinstance(expression, syntax.VariableNode)
+        or isinstance(expression.root, syntax.VariableNode)
     ):
         raise ValidationException("Unexpected from source")
     parts = expression_path(expression).parts
@@ -381,7 +382,7 @@ def _column_name(path: expressions.Path) -> str:
 
 def _order(term: syntax.SortTerm) -> Order:
     expression = term.expression
-    if isinstance(expression, syntax.Variable):
+    if isinstance(expression, syntax.VariableNode):
         return Order(expression.name, term.is_descending)
     if isinstance(expression, syntax.Literal):
         shown = expression.token.text

@@ -7,7 +7,12 @@ from typing import Final
 from dynactor.model.errors import ValidationException
 from dynactor.model.limits import EXPRESSION_OPERATORS
 from dynactor.model.partiql.keywords import CONSTANTS, OPERATORS
-from dynactor.model.partiql.tokens import Kind, Token, not_well_formed, tokenize
+from dynactor.model.partiql.tokens import (
+    StatementToken,
+    StatementTokenKind,
+    not_well_formed,
+    tokenize,
+)
 from dynactor.model.values import attribute_value
 
 # The maximum nesting of brackets and operators. Documents may have 32 levels, and each costs the
@@ -35,7 +40,7 @@ _OPENING: Final = frozenset({"(", "[", "{", "<<"})
 _CLOSING: Final = frozenset({")", "]", "}", ">>"})
 
 
-class Cursor:
+class TokenCursor:
     """Consumes one token after another; ``at`` is the position of the next one.
 
     ``parameters`` and ``operators`` count the tokens consumed so far. ``depth`` is the number of
@@ -51,11 +56,11 @@ class Cursor:
         self.depth = 0
 
     @property
-    def token(self) -> Token:
+    def token(self) -> StatementToken:
         """The current token."""
         return self.tokens[self.at]
 
-    def take(self) -> Token:
+    def take(self) -> StatementToken:
         """Consume the current token."""
         token = self.tokens[self.at]
         self.at += 1
@@ -64,7 +69,7 @@ class Cursor:
     def is_symbol(self, symbol: str) -> bool:
         """Whether the next token is this symbol."""
         token = self.tokens[self.at]
-        return token.kind is Kind.SYMBOL and token.text == symbol
+        return token.kind is StatementTokenKind.SYMBOL and token.text == symbol
 
     def accept(self, symbol: str) -> bool:
         """Consume this symbol if it is next."""
@@ -80,13 +85,13 @@ class Cursor:
     def is_keyword(self, *keywords: str) -> bool:
         """Whether one of these keywords is next."""
         token = self.tokens[self.at]
-        return token.kind is Kind.KEYWORD and token.text in keywords
+        return token.kind is StatementTokenKind.KEYWORD and token.text in keywords
 
     @property
     def is_at_plain_keyword(self) -> bool:
         """Whether the next token is a keyword that is neither an operator nor a value."""
         token = self.tokens[self.at]
-        return token.kind is Kind.KEYWORD and token.text not in OPERATORS | CONSTANTS
+        return token.kind is StatementTokenKind.KEYWORD and token.text not in OPERATORS | CONSTANTS
 
     def accept_keyword(self, keyword: str) -> bool:
         """Consume this keyword if it is next."""
@@ -99,16 +104,16 @@ class Cursor:
         if not self.accept_keyword(keyword):
             raise not_well_formed(otherwise or f"Expected {keyword.upper()} keyword")
 
-    def expect_name(self, otherwise: str) -> Token:
+    def expect_name(self, otherwise: str) -> StatementToken:
         """Consume an identifier, or fail for the reason ``otherwise``."""
-        if self.token.kind is not Kind.NAME:
+        if self.token.kind is not StatementTokenKind.NAME:
             raise not_well_formed(otherwise)
         return self.take()
 
     @property
     def is_at_end(self) -> bool:
         """Whether the whole text is consumed."""
-        return self.tokens[self.at].kind is Kind.END
+        return self.tokens[self.at].kind is StatementTokenKind.END
 
     def accept_words(self, *words: str) -> bool:
         """Consume these unquoted words if all of them are next, in any case."""
@@ -126,7 +131,7 @@ class Cursor:
         opened = 0
         while not self.is_at_end and (opened or not self.is_symbol(";")):
             token = self.token
-            if token.kind is Kind.SYMBOL:
+            if token.kind is StatementTokenKind.SYMBOL:
                 opened += (token.text in _OPENING) - (token.text in _CLOSING)
                 if opened < 0:
                     return

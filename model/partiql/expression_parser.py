@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 from typing import Final
 
 from dynactor.model.partiql import syntax
-from dynactor.model.partiql.cursor import Cursor
+from dynactor.model.partiql.cursor import TokenCursor
 from dynactor.model.partiql.syntax import Expression
-from dynactor.model.partiql.tokens import Kind, not_well_formed
+from dynactor.model.partiql.tokens import StatementTokenKind, not_well_formed
 
 # The precedence of operators.
 _SET, _OR, _AND, _NEGATION, _EQUITY, _COMPARISON, _ADDITION, _MULTIPLICATION = range(8)
@@ -45,7 +45,7 @@ _TYPE_NAMES: Final = {
 }
 
 
-class ExpressionParser(Cursor, ABC):
+class ExpressionParser(TokenCursor, ABC):
     """Parses expressions. Each method consumes the syntax that its docstring names, or fails.
 
     Raises everywhere:
@@ -95,9 +95,9 @@ class ExpressionParser(Cursor, ABC):
             if operator.text == "is":
                 negated = self.accept_keyword("not")
             operands = (expression, *self.right_operands(operator.text, tightness))
-            expression = syntax.Operation(operator.text, operands, operator)
+            expression = syntax.OperationNode(operator.text, operands, operator)
             if negated:
-                expression = syntax.Operation("not", (expression,), token)
+                expression = syntax.OperationNode("not", (expression,), token)
 
     def joined(self, first: Expression, operator: str) -> Expression:
         """Conditions joined by AND or OR; the first one is already consumed."""
@@ -107,7 +107,7 @@ class ExpressionParser(Cursor, ABC):
             token = self.take()
             self.operators += 1
             operands.append(self.right_operand(_TIGHTNESS[operator]))
-        return syntax.Operation(operator, tuple(operands), token)
+        return syntax.OperationNode(operator, tuple(operands), token)
 
     def right_operands(self, operator: str, tightness: int) -> tuple[Expression, ...]:
         """The operands after an operator."""
@@ -137,7 +137,7 @@ class ExpressionParser(Cursor, ABC):
     def type_name(self) -> syntax.TypeName:
         """The name of a type; DynamoDB supports none of those with several words or brackets."""
         token = self.token
-        name = _TYPE_NAMES.get(token.text) if token.kind is Kind.KEYWORD else None
+        name = _TYPE_NAMES.get(token.text) if token.kind is StatementTokenKind.KEYWORD else None
         if name is None:
             raise not_well_formed("Expected type name")
         self.take()
@@ -179,9 +179,13 @@ class ExpressionParser(Cursor, ABC):
                 return syntax.NegativeZero(operand.token)
             negated = text[1:] if text[0] == "-" else f"-{text}"
             return syntax.Literal({"N": negated}, operand.token)
-        return syntax.Operation(token.text, (operand,), token)
+        return syntax.OperationNode(token.text, (operand,), token)
 
 
-def _tightness(kind: Kind, text: str) -> int | None:
+def _tightness(kind: StatementTokenKind, text: str) -> int | None:
     """The precedence of an operator; None if the token is not an operator."""
-    return _TIGHTNESS.get(text) if kind in (Kind.SYMBOL, Kind.KEYWORD) else None
+    return (
+        _TIGHTNESS.get(text)
+        if kind in (StatementTokenKind.SYMBOL, StatementTokenKind.KEYWORD)
+        else None
+    )

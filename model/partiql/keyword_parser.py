@@ -11,7 +11,7 @@ from typing import Final
 from dynactor.model.partiql import syntax
 from dynactor.model.partiql.operand_parser import OperandParser
 from dynactor.model.partiql.syntax import Expression
-from dynactor.model.partiql.tokens import Kind, Token, not_well_formed
+from dynactor.model.partiql.tokens import StatementToken, StatementTokenKind, not_well_formed
 
 _CONSTANT_KINDS: Final = {"true": "BOOL", "false": "BOOL", "null": "NULL", "missing": "NULL"}
 _NO_ROW: Final = "Expected LEFT_PAREN for row value constructor"
@@ -21,10 +21,10 @@ class KeywordParser(OperandParser):
     """Parses operands that begin with a keyword."""
 
     @abstractmethod
-    def statement_operand(self, token: Token) -> Expression | None:
+    def statement_operand(self, token: StatementToken) -> Expression | None:
         """The statement after this consumed keyword; None if the keyword starts no statement."""
 
-    def keyword_operand(self, token: Token) -> Expression | None:
+    def keyword_operand(self, token: StatementToken) -> Expression | None:
         """The operand after this consumed keyword; None if the keyword starts no operand."""
         match token.text:
             case "case":
@@ -43,13 +43,13 @@ class KeywordParser(OperandParser):
             case "extract" | "date_add" | "date_diff":
                 first = self.at + 1
                 self.brackets()
-                return syntax.Call(token.text, (syntax.Symbol(self.tokens[first]),), token)
+                return syntax.CallNode(token.text, (syntax.Symbol(self.tokens[first]),), token)
             case "substring" | "trim":
                 self.brackets()
-                return syntax.Call(token.text, (), token)
+                return syntax.CallNode(token.text, (), token)
         return self.statement_operand(token)
 
-    def brackets(self, otherwise: str = "Expected LEFT_PAREN") -> Token:
+    def brackets(self, otherwise: str = "Expected LEFT_PAREN") -> StatementToken:
         """Skip a pair of parentheses and return the first; ``otherwise`` if there is none."""
         opening = self.token
         if not self.accept("("):
@@ -58,7 +58,7 @@ class KeywordParser(OperandParser):
         self.expect(")")
         return opening
 
-    def case(self, token: Token) -> Expression:
+    def case(self, token: StatementToken) -> Expression:
         """Skip a CASE up to its END."""
         kind, shown = "SearchedCase", "CASE"
         if not self.is_keyword("when"):
@@ -71,7 +71,7 @@ class KeywordParser(OperandParser):
             self.take()
         return syntax.Unsupported(kind, shown, token)
 
-    def date(self, token: Token) -> Expression:
+    def date(self, token: StatementToken) -> Expression:
         """Parse the remaining tokens of a DATE or TIME."""
         words = "DATE"
         if token.text == "time":
@@ -80,7 +80,7 @@ class KeywordParser(OperandParser):
                 self.brackets()
             self.accept_words("with", "time", "zone")
         text = self.token
-        if text.kind is not Kind.STRING:
+        if text.kind is not StatementTokenKind.STRING:
             raise not_well_formed(
                 f"Expected {token.text} string followed by the keyword {words}, found {_kind(text)}"
             )
@@ -88,8 +88,8 @@ class KeywordParser(OperandParser):
         return syntax.Unsupported(token.text.title(), "UNKNOWN", text)
 
 
-def _kind(token: Token) -> str:
+def _kind(token: StatementToken) -> str:
     """DynamoDB's name for a token that is not a string."""
-    if token.kind is Kind.NUMBER:
+    if token.kind is StatementTokenKind.NUMBER:
         return "INT" if token.text.isdigit() else "DECIMAL"
     return _CONSTANT_KINDS.get(token.text, "SYMBOL")

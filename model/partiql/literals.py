@@ -13,7 +13,7 @@ from dynactor.model.errors import ValidationException
 from dynactor.model.limits import NESTING_LEVELS
 from dynactor.model.partiql import syntax
 from dynactor.model.partiql.syntax import Expression
-from dynactor.model.partiql.tokens import Token
+from dynactor.model.partiql.tokens import StatementToken
 from dynactor.model.values import attribute_value, number
 from dynactor.model.values.attribute_value import AttributeValue
 
@@ -85,13 +85,13 @@ def check_name(name: str) -> None:
 def type_name(expression: Expression) -> str:
     """DynamoDB's name for an expression that is not a value."""
     match expression:
-        case syntax.Variable():
+        case syntax.VariableNode():
             return "VariableReference"
         case syntax.Path():
             return "PATH"
         case syntax.Missing():
             return "MISSING"
-        case syntax.Call(name) | syntax.Operation(name):
+        case syntax.CallNode(name) | syntax.OperationNode(name):
             return name
         case syntax.Subquery():
             return "SELECT"
@@ -142,7 +142,7 @@ def _value(expression: Expression, place: str, number_place: str, level: int = 1
             )
         case syntax.Path():
             raise ValidationException(f"Unsupported data type: PATH under key {place}")
-        case syntax.Variable(name) if place == "root":
+        case syntax.VariableNode(name) if place == "root":
             kind = name
         case syntax.Missing() if place != "root":
             kind = "LiteralMissing"
@@ -166,7 +166,7 @@ def _number(text: str, place: str) -> str:
         raise ValidationException(f"{error.message} under {place}") from None
 
 
-def _set(elements: tuple[Expression, ...], token: Token, place: str) -> AttributeValue:
+def _set(elements: tuple[Expression, ...], token: StatementToken, place: str) -> AttributeValue:
     if not elements:
         raise ValidationException(EMPTY_BAG + token.at)
     types = set()

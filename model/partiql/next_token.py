@@ -28,7 +28,7 @@ class Position(Struct, frozen=True):
     last_key: Item | None = None
 
 
-class _Token(Struct, frozen=True, array_like=True):
+class _PageToken(Struct, frozen=True, array_like=True):
     version: int
     seal: bytes
     range_index: int
@@ -36,13 +36,13 @@ class _Token(Struct, frozen=True, array_like=True):
 
 
 _VERSION: Final = 1
-_decode = msgspec.json.Decoder(_Token).decode
+_decode = msgspec.json.Decoder(_PageToken).decode
 
 
 def next_token(position: Position, text: str, parameters: Sequence[AttributeValue]) -> str:
     """The token for a statement that continues at this position."""
     seal = _seal(text, parameters)
-    token = _Token(_VERSION, seal, position.range_index, position.last_key)
+    token = _PageToken(_VERSION, seal, position.range_index, position.last_key)
     return b64encode(msgspec.json.encode(token)).decode()
 
 

@@ -9,7 +9,7 @@ from dynactor.model.partiql import syntax
 from dynactor.model.partiql.expression_parser import ExpressionParser
 from dynactor.model.partiql.keywords import OPERATORS
 from dynactor.model.partiql.syntax import Expression
-from dynactor.model.partiql.tokens import Kind, Token, not_well_formed
+from dynactor.model.partiql.tokens import StatementToken, StatementTokenKind, not_well_formed
 from dynactor.model.values import attribute_value
 
 # Keywords that are functions if a parenthesis follows.
@@ -32,7 +32,7 @@ class OperandParser(ExpressionParser):
     """Parses operands."""
 
     @abstractmethod
-    def keyword_operand(self, token: Token) -> Expression | None:
+    def keyword_operand(self, token: StatementToken) -> Expression | None:
         """The operand after this consumed keyword; None if the keyword starts no operand."""
 
     def operand(self) -> Expression:
@@ -40,7 +40,7 @@ class OperandParser(ExpressionParser):
         token = self.token
         return self.path(self.bare_operand(), token)
 
-    def path(self, root: Expression, token: Token) -> Expression:
+    def path(self, root: Expression, token: StatementToken) -> Expression:
         """Parse the steps of a path after its root; without steps, the result is the root."""
         steps: list[Expression] = []
         while True:
@@ -77,36 +77,38 @@ class OperandParser(ExpressionParser):
                 star = self.token
                 step = syntax.Star(star) if self.accept("*") else self.expression()
                 self.expect("]")
-                atoms = syntax.Literal | syntax.Variable | syntax.Missing | syntax.Ion
+                atoms = syntax.Literal | syntax.VariableNode | syntax.Missing | syntax.Ion
                 if not isinstance(step, atoms | syntax.NegativeZero):
                     raise not_well_formed("Invalid path component for simple path")
                 steps.append(step)
             else:
-                root = syntax.Variable(token.text, token)
+                root = syntax.VariableNode(token.text, token)
                 return syntax.Path(root, tuple(steps), token) if steps else root
 
     def bare_operand(self) -> Expression:
         """An operand without a path after it."""
         token = self.token
         match token.kind:
-            case Kind.END:
+            case StatementTokenKind.END:
                 raise not_well_formed("Unexpected term")
-            case Kind.KEYWORD:
+            case StatementTokenKind.KEYWORD:
                 return self.keyword(token)
-            case Kind.SYMBOL:
+            case StatementTokenKind.SYMBOL:
                 return self.bracketed(token)
         self.take()
         match token.kind:
-            case Kind.STRING:
+            case StatementTokenKind.STRING:
                 return syntax.Literal({"S": token.text}, token)
-            case Kind.NUMBER:
+            case StatementTokenKind.NUMBER:
                 return syntax.Literal({"N": token.text}, token)
-            case Kind.ION:
+            case StatementTokenKind.ION:
                 return syntax.Ion(token)
             case _:
-                return self.call(token) if self.accept("(") else syntax.Variable(token.text, token)
+                return (
+                    self.call(token) if self.accept("(") else syntax.VariableNode(token.text, token)
+                )
 
-    def keyword(self, token: Token) -> Expression:
+    def keyword(self, token: StatementToken) -> Expression:
         """An operand that begins with a keyword."""
         word = token.text
         if word in OPERATORS:
@@ -125,7 +127,7 @@ class OperandParser(ExpressionParser):
             raise not_well_formed("Unexpected keyword")
         return operand
 
-    def call(self, token: Token) -> Expression:
+    def call(self, token: StatementToken) -> Expression:
         """The arguments of a function, after its parenthesis."""
         name = token.text
         arguments: list[Expression] = []
@@ -138,9 +140,9 @@ class OperandParser(ExpressionParser):
             arguments = self.expressions()
         self.expect(")")
         self.operators += 1
-        return syntax.Call(name, tuple(arguments), token)
+        return syntax.CallNode(name, tuple(arguments), token)
 
-    def bracketed(self, token: Token) -> Expression:
+    def bracketed(self, token: StatementToken) -> Expression:
         """A parameter, a list, a bag, a tuple, or an expression in parentheses."""
         if token.text in _OPERATOR_SYMBOLS:
             raise not_well_formed("Unexpected operator")
@@ -151,7 +153,7 @@ class OperandParser(ExpressionParser):
                 return syntax.Parameter(self.parameters - 1, token)
             case "@":
                 name = self.expect_name("Identifier must follow @-operator")
-                return syntax.Variable(name.text, name)
+                return syntax.VariableNode(name.text, name)
             case "(":
                 elements = self.expressions()
                 self.expect(")")
@@ -174,7 +176,7 @@ class OperandParser(ExpressionParser):
         self.expect(closing)
         return tuple(elements)
 
-    def members(self, token: Token) -> Expression:
+    def members(self, token: StatementToken) -> Expression:
         """The members of a tuple, after its brace."""
         members = []
         if not self.accept("}"):

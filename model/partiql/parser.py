@@ -19,7 +19,7 @@ from dynactor.model.limits import EXPRESSION_OPERATORS
 from dynactor.model.partiql import syntax
 from dynactor.model.partiql.cursor import TOO_MANY_OPERATORS
 from dynactor.model.partiql.syntax import Expression
-from dynactor.model.partiql.tokens import Token, not_well_formed
+from dynactor.model.partiql.tokens import StatementToken, not_well_formed
 from dynactor.model.partiql.write_parser import WriteParser
 
 EXISTS_OUTSIDE_TRANSACTION: Final = "EXISTS can only be used in ExecuteTransaction write requests."
@@ -33,11 +33,11 @@ def parse(text: str) -> tuple[syntax.Statement, int]:
     Raises:
         ValidationException: the text is not a statement, or DynamoDB does not support it.
     """
-    parser = _Parser(text)
+    parser = _StatementParser(text)
     return parser.statement(), parser.parameters
 
 
-class _Parser(WriteParser):
+class _StatementParser(WriteParser):
     """Parses statements.
 
     ``top_level_words`` are the first words of parsed writes, which are allowed only as a whole
@@ -46,7 +46,7 @@ class _Parser(WriteParser):
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self.top_level_words: list[Token] = []
+        self.top_level_words: list[StatementToken] = []
 
     def statement(self) -> syntax.Statement:
         """The whole text, with an optional semicolon at its end.
@@ -76,7 +76,7 @@ class _Parser(WriteParser):
                 name = _NESTED_NAMES.get(token.text, token.text)
                 raise not_well_formed(f"Keyword {name} only expected at the top level in the query")
 
-    def write_operand(self, token: Token) -> Expression | None:
+    def write_operand(self, token: StatementToken) -> Expression | None:
         """The write after this consumed keyword; None if the keyword starts no write."""
         if token.text in ("create", "drop", "exec"):
             created = "" if token.text == "exec" else self.token.text.title()
@@ -105,7 +105,7 @@ def _statement(expression: Expression) -> syntax.Statement:
             return select
         case syntax.Nested(write):
             return write
-        case syntax.Call("exists", (syntax.Subquery(select),)):
+        case syntax.CallNode("exists", (syntax.Subquery(select),)):
             return syntax.Exists(select)
     # DynamoDB treats any operator or function in place of a statement as EXISTS.
     kind = _kind(expression)
@@ -119,17 +119,17 @@ def _kind(expression: Expression) -> str | None:
     match expression:
         case syntax.Literal() | syntax.Ion() | syntax.Missing() | syntax.NegativeZero():
             return "Literal"
-        case syntax.Variable():
+        case syntax.VariableNode():
             return "VariableReference"
         case syntax.Sequence():
             return "Seq"
         case syntax.Tuple():
             return "Struct"
-        case syntax.Operation("is"):
+        case syntax.OperationNode("is"):
             return "Typed"
-        case syntax.Call() if expression.is_aggregate:
+        case syntax.CallNode() if expression.is_aggregate:
             return "CallAgg"
-        case syntax.Operation() | syntax.Call():
+        case syntax.OperationNode() | syntax.CallNode():
             return None
         case syntax.Unsupported(kind):
             return kind

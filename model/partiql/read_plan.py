@@ -47,7 +47,7 @@ class ReadPlan(Struct, frozen=True):
     filter_names: frozenset[str] = frozenset()
 
 
-class _Read(NamedTuple):
+class _PartitionRead(NamedTuple):
     """A read of one partition, narrowed by conditions on the sort key; None: any partition."""
 
     partition: AttributeValue | None = None
@@ -55,7 +55,7 @@ class _Read(NamedTuple):
 
 
 # The read for a condition without key attributes.
-_ANY: Final = _Read()
+_ANY: Final = _PartitionRead()
 
 
 def read_plan(select: Select, schema: KeySchema) -> ReadPlan:
@@ -84,7 +84,7 @@ def read_plan(select: Select, schema: KeySchema) -> ReadPlan:
     if not reads:
         # The conditions contradict each other. The values of the first one are read, and the filter
         # rejects all items.
-        reads = [_Read(value) for value in partitions]
+        reads = [_PartitionRead(value) for value in partitions]
         left = nodes
     reverse = _is_reversed(select, schema)
     return ReadPlan(
@@ -130,7 +130,7 @@ def _partitions(nodes: Sequence[Node], schema: KeySchema) -> list[AttributeValue
     return values
 
 
-def _reads(node: Node, schema: KeySchema) -> list[_Read]:
+def _reads(node: Node, schema: KeySchema) -> list[_PartitionRead]:
     """The reads that find all items for which a condition can hold; none if it can't hold.
 
     Raises:
@@ -155,26 +155,26 @@ def _reads(node: Node, schema: KeySchema) -> list[_Read]:
     partition_name = schema.partition[0].name
     sort_names = [attribute.name for attribute in schema.sort]
     if terms and terms[0].name == partition_name and terms[0].operator == "=":
-        return _bounded(_Read(term.values[0]) for term in terms)
+        return _bounded(_PartitionRead(term.values[0]) for term in terms)
     if terms and terms[0].name in sort_names:
-        return _bounded(_Read(None, (term,)) for term in terms)
+        return _bounded(_PartitionRead(None, (term,)) for term in terms)
     return [_ANY]
 
 
-def _reads_of_all(nodes: Iterable[Node], schema: KeySchema) -> list[_Read]:
+def _reads_of_all(nodes: Iterable[Node], schema: KeySchema) -> list[_PartitionRead]:
     """The reads for conditions joined by AND."""
     found = [_ANY]
     for node in nodes:
         pairs = product(found, _reads(node, schema))
         found = _bounded(
-            _Read(one.partition or other.partition, one.terms + other.terms)
+            _PartitionRead(one.partition or other.partition, one.terms + other.terms)
             for one, other in pairs
             if None in (one.partition, other.partition) or one.partition == other.partition
         )
     return found
 
 
-def _bounded(reads: Iterable[_Read]) -> list[_Read]:
+def _bounded(reads: Iterable[_PartitionRead]) -> list[_PartitionRead]:
     found = list(reads)
     if len(found) > PARTIQL_READS:
         raise ValidationException("Too many decomposed read operations for a given query.")
@@ -186,7 +186,7 @@ def _is_key_condition(node: Node, schema: KeySchema) -> bool:
     return not isinstance(node, condition.Or) and _reads(node, schema) != [_ANY]
 
 
-def _is_of_one_item(read: _Read, schema: KeySchema) -> bool:
+def _is_of_one_item(read: _PartitionRead, schema: KeySchema) -> bool:
     return not schema.sort or any(term.operator == "=" for term in read.terms)
 
 
@@ -200,7 +200,7 @@ def _check_sort_types(nodes: Iterable[Node], schema: KeySchema) -> None:
 
 
 def _ranges(
-    reads: list[_Read], select: Select, schema: KeySchema, *, reverse: bool
+    reads: list[_PartitionRead], select: Select, schema: KeySchema, *, reverse: bool
 ) -> tuple[KeyRange, ...]:
     """The ranges of reads, in the order of ORDER BY.
 
@@ -222,7 +222,7 @@ def _ranges(
     return tuple(one for _, one in found)
 
 
-def _partition_order(read: _Read) -> bytes:
+def _partition_order(read: _PartitionRead) -> bytes:
     """Bytes that order reads by their partition keys."""
     assert read.partition is not None
     return attribute_value.order_key(read.partition)
@@ -295,7 +295,7 @@ def _values(node: Node, name: str) -> list[AttributeValue] | None:
     return list(named.values) if named and named.name == name else None
 
 
-def _range(read: _Read, schema: KeySchema) -> KeyRange:
+def _range(read: _PartitionRead, schema: KeySchema) -> KeyRange:
     """The range in one partition where all terms hold."""
     assert read.partition is not None
     name = schema.partition[0].name

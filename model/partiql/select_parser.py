@@ -9,7 +9,7 @@ from typing import Final
 from dynactor.model.partiql import syntax
 from dynactor.model.partiql.keyword_parser import KeywordParser
 from dynactor.model.partiql.syntax import Expression
-from dynactor.model.partiql.tokens import Kind, Token, not_well_formed
+from dynactor.model.partiql.tokens import StatementToken, StatementTokenKind, not_well_formed
 
 _NO_PROJECTION: Final = "Select projection doesn't support value or pivot keywords"
 _JOINS: Final = ("join", "inner", "outer", "left", "right", "full", "cross")
@@ -19,10 +19,10 @@ class SelectParser(KeywordParser):
     """Parses SELECT."""
 
     @abstractmethod
-    def write_operand(self, token: Token) -> Expression | None:
+    def write_operand(self, token: StatementToken) -> Expression | None:
         """The write after this consumed keyword; None if the keyword starts no write."""
 
-    def statement_operand(self, token: Token) -> Expression | None:
+    def statement_operand(self, token: StatementToken) -> Expression | None:
         """The statement after this consumed keyword; None if the keyword starts no statement."""
         if token.text not in ("select", "pivot"):
             return self.write_operand(token)
@@ -81,7 +81,7 @@ class SelectParser(KeywordParser):
             stars = [step for step in column.steps if isinstance(step, syntax.Star)]
             if any(star.in_brackets or star is not last for star in stars):
                 raise not_well_formed("Invalid use of * in select list")
-            if stars and any(step.token.kind is not Kind.NAME for step in inner):
+            if stars and any(step.token.kind is not StatementTokenKind.NAME for step in inner):
                 raise not_well_formed("Cannot use [] and * together in SELECT list expression")
         return column
 
@@ -140,7 +140,7 @@ class SelectParser(KeywordParser):
         if self.accept_keyword("as"):
             self.expect_name("Expected identifier for AS-alias")
             return True
-        if self.token.kind is Kind.NAME:
+        if self.token.kind is StatementTokenKind.NAME:
             self.take()
             return True
         return False

@@ -11,60 +11,60 @@ from typing import Literal as OneOf
 
 from msgspec import Struct
 
-from dynactor.model.partiql.tokens import Kind, Token
+from dynactor.model.partiql.tokens import StatementToken, StatementTokenKind
 from dynactor.model.values.attribute_value import AttributeValue
 
 _AGGREGATES: Final = frozenset({"avg", "count", "max", "min", "sum"})
 
 
-def is_aggregate(function: Token) -> bool:
+def is_aggregate(function: StatementToken) -> bool:
     """Whether a function aggregates many items."""
-    return function.kind is Kind.KEYWORD and function.text in _AGGREGATES
+    return function.kind is StatementTokenKind.KEYWORD and function.text in _AGGREGATES
 
 
 class Literal(Struct, frozen=True):
     """A string, number, boolean or null, as an attribute value; a number as written."""
 
     value: AttributeValue
-    token: Token
+    token: StatementToken
 
 
 class Missing(Struct, frozen=True):
     """``MISSING``."""
 
-    token: Token
+    token: StatementToken
 
 
 class Ion(Struct, frozen=True):
     """A literal of Amazon Ion, which DynamoDB refuses."""
 
-    token: Token
+    token: StatementToken
 
 
 class NegativeZero(Struct, frozen=True):
     """``-0.0``, which DynamoDB refuses, unlike ``-0``."""
 
-    token: Token
+    token: StatementToken
 
 
 class Parameter(Struct, frozen=True):
     """``?``: the value of the request's parameter at this position."""
 
     position: int
-    token: Token
+    token: StatementToken
 
 
-class Variable(Struct, frozen=True):
+class VariableNode(Struct, frozen=True):
     """A name by itself."""
 
     name: str
-    token: Token
+    token: StatementToken
 
 
 class Star(Struct, frozen=True):
     """``*`` as a step of a path, ``.*`` or ``[*]``, or as an argument."""
 
-    token: Token
+    token: StatementToken
     in_brackets: bool = False
 
 
@@ -73,15 +73,15 @@ class Path(Struct, frozen=True):
 
     root: Expression
     steps: tuple[Expression, ...]
-    token: Token
+    token: StatementToken
 
 
-class Call(Struct, frozen=True):
+class CallNode(Struct, frozen=True):
     """A call of a function; the names of PartiQL's own functions are in lower case."""
 
     name: str
     arguments: tuple[Expression, ...]
-    token: Token
+    token: StatementToken
 
     @property
     def is_aggregate(self) -> bool:
@@ -93,7 +93,7 @@ class Sequence(Struct, frozen=True):
     """``[a, b]`` or ``(a, b)``, and the bag ``<<a, b>>``."""
 
     elements: tuple[Expression, ...]
-    token: Token
+    token: StatementToken
     is_bag: bool = False
 
 
@@ -101,35 +101,35 @@ class Tuple(Struct, frozen=True):
     """``{'name': value}``."""
 
     members: tuple[tuple[Expression, Expression], ...]
-    token: Token
+    token: StatementToken
 
 
 class TypeName(Struct, frozen=True):
     """The right side of IS."""
 
     name: str
-    token: Token
+    token: StatementToken
 
 
-class Operation(Struct, frozen=True):
+class OperationNode(Struct, frozen=True):
     """An operator, in lower case, and its operands; AND and OR take any number."""
 
     operator: str
     operands: tuple[Expression, ...]
-    token: Token
+    token: StatementToken
 
 
 class Subquery(Struct, frozen=True):
     """A SELECT in place of a value."""
 
     select: Select
-    token: Token
+    token: StatementToken
 
 
 class Symbol(Struct, frozen=True):
     """A bare word as a function's argument, such as YEAR in ``EXTRACT(YEAR FROM a)``."""
 
-    token: Token
+    token: StatementToken
 
 
 class Unsupported(Struct, frozen=True):
@@ -140,14 +140,14 @@ class Unsupported(Struct, frozen=True):
 
     kind: str
     shown: str
-    token: Token
+    token: StatementToken
 
 
 class Nested(Struct, frozen=True):
     """A write that was parsed as an expression; it is allowed only as a whole statement."""
 
     write: Insert | Update | Delete
-    token: Token
+    token: StatementToken
 
 
 Expression: TypeAlias = (
@@ -156,14 +156,14 @@ Expression: TypeAlias = (
     | Ion
     | NegativeZero
     | Parameter
-    | Variable
+    | VariableNode
     | Star
     | Path
-    | Call
+    | CallNode
     | Sequence
     | Tuple
     | TypeName
-    | Operation
+    | OperationNode
     | Subquery
     | Symbol
     | Unsupported

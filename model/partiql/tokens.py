@@ -10,7 +10,7 @@ from dynactor.model.errors import ValidationException
 from dynactor.model.partiql.keywords import KEYWORDS
 
 
-class Kind(Enum):
+class StatementTokenKind(Enum):
     """The kind of a token."""
 
     KEYWORD = "a word of the language, in any case"
@@ -22,14 +22,14 @@ class Kind(Enum):
     END = "the end of the text"
 
 
-class Token(NamedTuple):
+class StatementToken(NamedTuple):
     """A word of a statement and its position.
 
     ``text`` is its value: a keyword in lower case, a name or string without its quotes. Lines and
     columns count from one; ``length`` is the length of the word as written.
     """
 
-    kind: Kind
+    kind: StatementTokenKind
     text: str
     line: int
     column: int
@@ -68,13 +68,13 @@ def not_well_formed(reason: str) -> ValidationException:
     return ValidationException(f"Statement wasn't well formed, can't be processed: {reason}")
 
 
-def tokenize(text: str) -> list[Token]:
+def tokenize(text: str) -> list[StatementToken]:
     """The tokens of a statement, with an END as the last one.
 
     Raises:
         ValidationException: a part of the text is not a token. DynamoDB gives no reason for this.
     """
-    tokens: list[Token] = []
+    tokens: list[StatementToken] = []
     position = 0
     # The start of the current line, and the position up to which lines are counted.
     line, line_start, counted = 1, 0, 0
@@ -92,22 +92,26 @@ def tokenize(text: str) -> list[Token]:
             line_start = text.rindex("\n", counted, start) + 1
         counted = start
         kind, meaning = _meaning(group, match[group])
-        tokens.append(Token(kind, meaning, line, start - line_start + 1, position - start))
-        if kind is Kind.END:
+        tokens.append(StatementToken(kind, meaning, line, start - line_start + 1, position - start))
+        if kind is StatementTokenKind.END:
             return tokens
 
 
-def _meaning(group: str, written: str) -> tuple[Kind, str]:
+def _meaning(group: str, written: str) -> tuple[StatementTokenKind, str]:
     if group == "WORD":
         word = written.lower()
-        return (Kind.KEYWORD, word) if word in KEYWORDS else (Kind.NAME, written)
+        return (
+            (StatementTokenKind.KEYWORD, word)
+            if word in KEYWORDS
+            else (StatementTokenKind.NAME, written)
+        )
     if group == "QUOTED":
-        return Kind.NAME, written[1:-1].replace('""', '"')
+        return StatementTokenKind.NAME, written[1:-1].replace('""', '"')
     if group == "STRING":
-        return Kind.STRING, written[1:-1].replace("''", "'")
+        return StatementTokenKind.STRING, written[1:-1].replace("''", "'")
     if group == "SYMBOL":
-        return Kind.SYMBOL, _SYNONYMS.get(written, written)
-    return Kind[group], written
+        return StatementTokenKind.SYMBOL, _SYNONYMS.get(written, written)
+    return StatementTokenKind[group], written
 
 
 def _is_decimal(written: str) -> bool:

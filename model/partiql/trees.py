@@ -77,34 +77,34 @@ class TreeBuilder:
             ValidationException: the expression is not a condition that DynamoDB supports.
         """
         match expression:
-            case syntax.Operation("and", operands):
-                return expressions.And(self._conditions(operands, _NO_CONDITION))
-            case syntax.Operation("or", operands):
-                return expressions.Or(self._conditions(operands, _NO_CONDITION))
-            case syntax.Operation("not", operands):
-                return expressions.Not(*self._conditions(operands, _NOTHING_TO_NEGATE))
-            case syntax.Operation("between", (operand, lower, upper)):
-                return expressions.Between(*map(self.comparand, (operand, lower, upper)))
-            case syntax.Operation("in", (operand, choices)):
+            case syntax.OperationNode("and", operands):
+                return expressions.ParsedAnd(self._conditions(operands, _NO_CONDITION))
+            case syntax.OperationNode("or", operands):
+                return expressions.ParsedOr(self._conditions(operands, _NO_CONDITION))
+            case syntax.OperationNode("not", operands):
+                return expressions.ParsedNot(*self._conditions(operands, _NOTHING_TO_NEGATE))
+            case syntax.OperationNode("between", (operand, lower, upper)):
+                return expressions.ParsedBetween(*map(self.comparand, (operand, lower, upper)))
+            case syntax.OperationNode("in", (operand, choices)):
                 return self._choice(operand, choices)
-            case syntax.Operation("is"):
+            case syntax.OperationNode("is"):
                 return self._type_test(expression)
-            case syntax.Operation("=" | "<>", (left, right)) if _is_test(left, right):
+            case syntax.OperationNode("=" | "<>", (left, right)) if _is_test(left, right):
                 return self._tested(expression)
-            case syntax.Operation(operator, (left, right)) if operator in _COMPARATORS:
+            case syntax.OperationNode(operator, (left, right)) if operator in _COMPARATORS:
                 comparator = cast("expressions.Comparator", operator)
-                return expressions.Comparison(comparator, *map(self.comparand, (left, right)))
-            case syntax.Operation(operator):
+                return expressions.ParsedComparison(comparator, *map(self.comparand, (left, right)))
+            case syntax.OperationNode(operator):
                 raise _unsupported_operator("Condition", operator)
-            case syntax.Call(name, arguments) if _function(name) in _CONDITION_FUNCTIONS:
+            case syntax.CallNode(name, arguments) if _function(name) in _CONDITION_FUNCTIONS:
                 return expressions.Function(_function(name), tuple(map(self.operand, arguments)))
-            case syntax.Call(name) if _function(name) != "size":
+            case syntax.CallNode(name) if _function(name) != "size":
                 raise self._no_condition_function(expression)
             case syntax.Unsupported():
                 self.plain_operand(expression)
         raise ValidationException(_NO_BOOLEAN)
 
-    def _tested(self, test: syntax.Operation) -> expressions.Condition:
+    def _tested(self, test: syntax.OperationNode) -> expressions.Condition:
         """A condition in a comparison with TRUE or FALSE."""
         left, right = test.operands
         if isinstance(left, syntax.Literal):
@@ -112,7 +112,7 @@ class TreeBuilder:
         assert isinstance(right, syntax.Literal)
         condition = self.condition(left)
         wanted = right.value["BOOL"] is (test.operator == "=")
-        return condition if wanted else expressions.Not(condition)
+        return condition if wanted else expressions.ParsedNot(condition)
 
     def _conditions(
         self, operands: tuple[Expression, ...], otherwise: str
@@ -131,21 +131,23 @@ class TreeBuilder:
     ) -> expressions.Condition | expressions.Path | expressions.Value:
         """A condition or a value. A call of ``size`` is accepted; binding refuses it later."""
         match expression:
-            case syntax.Call(name, arguments) if _function(name) == "size":
+            case syntax.CallNode(name, arguments) if _function(name) == "size":
                 return expressions.Function("size", tuple(map(self.operand, arguments)))
-            case syntax.Operation() | syntax.Call():
+            case syntax.OperationNode() | syntax.CallNode():
                 return self.condition(expression)
         return self.plain_operand(expression)
 
     def _choice(self, operand: Expression, choices: Expression) -> expressions.Condition:
         if not (isinstance(choices, syntax.Sequence) and choices.elements):
             raise ValidationException(_NO_SEQUENCE)
-        return expressions.In(self.comparand(operand), tuple(map(self.comparand, choices.elements)))
+        return expressions.ParsedIn(
+            self.comparand(operand), tuple(map(self.comparand, choices.elements))
+        )
 
-    def _type_test(self, test: syntax.Operation) -> expressions.Condition:
+    def _type_test(self, test: syntax.OperationNode) -> expressions.Condition:
         operand, wanted = test.operands
         assert isinstance(wanted, syntax.TypeName)
-        if not isinstance(operand, syntax.Variable | syntax.Path | syntax.Literal):
+        if not isinstance(operand, syntax.VariableNode | syntax.Path | syntax.Literal):
             raise ValidationException(
                 "The left hand side argument to IS must be a Variable Reference, Literal, or Path"
             )
@@ -165,31 +167,31 @@ class TreeBuilder:
     def comparand(self, expression: Expression) -> expressions.Operand:
         """An operand of a comparison or of IN: a function's outcome is a value, too."""
         match expression:
-            case syntax.Call(name, arguments) if _function(name) in _CONDITION_FUNCTIONS:
+            case syntax.CallNode(name, arguments) if _function(name) in _CONDITION_FUNCTIONS:
                 return expressions.Function(_function(name), tuple(map(self.operand, arguments)))
         return self.operand(expression)
 
     def operand(self, expression: Expression) -> expressions.Operand:
         """An operand of a condition."""
         match expression:
-            case syntax.Call(name, arguments) if _function(name) == "size":
+            case syntax.CallNode(name, arguments) if _function(name) == "size":
                 operands = tuple(map(self.operand, arguments))
                 return expressions.Function("size", operands)
-            case syntax.Call(name) if _function(name) in _CONDITION_FUNCTIONS:
+            case syntax.CallNode(name) if _function(name) in _CONDITION_FUNCTIONS:
                 raise ValidationException(
                     "The function is not allowed to be used this way in an expression; "
                     f"function: {_function(name)}"
                 )
-            case syntax.Call():
+            case syntax.CallNode():
                 raise self._no_condition_function(expression)
-            case syntax.Operation(operator):
+            case syntax.OperationNode(operator):
                 raise _unsupported_operator("Condition", operator)
         return self.plain_operand(expression)
 
     def plain_operand(self, expression: Expression) -> expressions.Path | expressions.Value:
         """An operand of conditions and updates alike: a path or a value."""
         match expression:
-            case syntax.Variable() | syntax.Path():
+            case syntax.VariableNode() | syntax.Path():
                 return expression_path(expression)
             case syntax.Missing():
                 raise ValidationException("MISSING must be compared using IS operator")
@@ -201,7 +203,7 @@ class TreeBuilder:
                 raise ValidationException(f"Unexpected path component{token.at}")
         return self.value(expression)
 
-    def _no_condition_function(self, call: syntax.Call) -> ValidationException:
+    def _no_condition_function(self, call: syntax.CallNode) -> ValidationException:
         """The error for a function that conditions don't have, or for a fault in its arguments."""
         function = _function(call.name)
         if call.is_aggregate:
@@ -226,23 +228,26 @@ class TreeBuilder:
         """
         path = expression_path(action.path)
         if isinstance(action, syntax.Removal):
-            return expressions.Clause("REMOVE", (expressions.Remove(path),))
+            return expressions.Clause("REMOVE", (expressions.ParsedRemove(path),))
         value = action.value
-        if isinstance(value, syntax.Call) and value.name.lower() in _SET_ACTIONS:
+        if isinstance(value, syntax.CallNode) and value.name.lower() in _SET_ACTIONS:
             return self._set_action(path, value)
-        return expressions.Clause("SET", (expressions.Set(path, self.right_side(value)),))
+        return expressions.Clause("SET", (expressions.ParsedSet(path, self.right_side(value)),))
 
-    def _set_action(self, path: expressions.Path, call: syntax.Call) -> expressions.Clause:
+    def _set_action(self, path: expressions.Path, call: syntax.CallNode) -> expressions.Clause:
         name = call.name.upper()
         if len(call.arguments) != _SET_ARGUMENTS:
             raise ValidationException(f"{name} must have exactly two arguments{call.token.at}")
         first, second = call.arguments
-        if not isinstance(first, syntax.Variable | syntax.Path) or expression_path(first) != path:
+        if (
+            not isinstance(first, syntax.VariableNode | syntax.Path)
+            or expression_path(first) != path
+        ):
             raise ValidationException(
                 f"The first argument to {name} must equal the assignment value{call.token.at}"
             )
         # DynamoDB's messages show a position for a name, and none for a path.
-        place = first.token.at if isinstance(first, syntax.Variable) else ""
+        place = first.token.at if isinstance(first, syntax.VariableNode) else ""
         no_set = f"The second argument to {name} must be a value with type SET{place}"
         is_bag = isinstance(second, syntax.Sequence) and second.is_bag
         if isinstance(second, syntax.Sequence) and second.is_bag and not second.elements:
@@ -257,13 +262,13 @@ class TreeBuilder:
         if not is_bag:
             self.sets[value.name] = no_set
         if name == "SET_ADD":
-            return expressions.Clause("ADD", (expressions.Add(path, value),))
+            return expressions.Clause("ADD", (expressions.ParsedAdd(path, value),))
         return expressions.Clause("DELETE", (expressions.Delete(path, value),))
 
     def right_side(self, expression: Expression) -> expressions.Operand:
         """The new value of a path."""
         match expression:
-            case syntax.Operation("+" | "-" as operator, sides):
+            case syntax.OperationNode("+" | "-" as operator, sides):
                 if len(sides) == 1:
                     raise ValidationException(
                         "Incorrect number of operands for operator or function; "
@@ -271,11 +276,11 @@ class TreeBuilder:
                     )
                 left, right = map(self.right_side, sides)
                 return expressions.Arithmetic(operator, left, right)
-            case syntax.Operation("is"):
+            case syntax.OperationNode("is"):
                 raise ValidationException("IS operator is not supported in update expressions")
-            case syntax.Operation(operator):
+            case syntax.OperationNode(operator):
                 raise _unsupported_operator("Update", operator)
-            case syntax.Call(name, arguments):
+            case syntax.CallNode(name, arguments):
                 function = _function(name)
                 operands = tuple(map(self.right_side, arguments))
                 if function in _UPDATE_FUNCTIONS:
@@ -299,7 +304,7 @@ def expression_path(expression: Expression) -> expressions.Path:
     Raises:
         ValidationException: the expression is not a path.
     """
-    if isinstance(expression, syntax.Variable):
+    if isinstance(expression, syntax.VariableNode):
         literals.check_name(expression.name)
         return expressions.Path((expression.name,))
     if not isinstance(expression, syntax.Path):
@@ -307,7 +312,7 @@ def expression_path(expression: Expression) -> expressions.Path:
     root = expression.root
     if isinstance(root, syntax.Sequence):
         raise ValidationException(f"A path cannot start with a list index{root.token.at}")
-    if not isinstance(root, syntax.Variable):
+    if not isinstance(root, syntax.VariableNode):
         raise _no_component(expression)
     literals.check_name(root.name)
     parts = (root.name, *map(_part, expression.steps))
@@ -321,7 +326,7 @@ def _part(step: Expression) -> str | int:
             raise ValidationException(
                 f"{kind} path component like {example} are not supported{token.at}"
             )
-        case syntax.Literal({"S": name}) | syntax.Variable(name):
+        case syntax.Literal({"S": name}) | syntax.VariableNode(name):
             # DynamoDB treats a name in brackets as the member of that name.
             literals.check_name(name)
             return str(name)
@@ -351,9 +356,9 @@ def _is_boolean(expression: Expression) -> bool:
 
 def _is_condition(expression: Expression) -> bool:
     match expression:
-        case syntax.Operation(operator):
+        case syntax.OperationNode(operator):
             return operator in _COMPARATORS or operator in _CONDITION_OPERATORS
-        case syntax.Call(name):
+        case syntax.CallNode(name):
             return _function(name) in _CONDITION_FUNCTIONS
         case _:
             return False
@@ -372,5 +377,5 @@ def _unsupported_operator(kind: str, operator: str) -> ValidationException:
     return ValidationException(f"Unsupported operator in {kind} Expression. Operator: {operator}")
 
 
-def _unknown_function(call: syntax.Call) -> ValidationException:
+def _unknown_function(call: syntax.CallNode) -> ValidationException:
     return ValidationException(f"Unrecognized function: {call.name}{call.token.at}")

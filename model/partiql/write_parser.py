@@ -9,7 +9,7 @@ from msgspec import structs
 from dynactor.model.partiql import syntax
 from dynactor.model.partiql.select_parser import SelectParser
 from dynactor.model.partiql.syntax import Expression
-from dynactor.model.partiql.tokens import Token, not_well_formed
+from dynactor.model.partiql.tokens import StatementToken, not_well_formed
 
 _RETURNED: Final = tuple(
     (extent, image) for extent in get_args(syntax.Extent) for image in get_args(syntax.Image)
@@ -19,7 +19,7 @@ _RETURNED: Final = tuple(
 class WriteParser(SelectParser):
     """Parses statements that write."""
 
-    def write_operand(self, token: Token) -> Expression | None:
+    def write_operand(self, token: StatementToken) -> Expression | None:
         """The write after this consumed keyword; None if the keyword starts no write."""
         write: syntax.Insert | syntax.Update | syntax.Delete
         match token.text:
@@ -39,7 +39,7 @@ class WriteParser(SelectParser):
                 return None
         return syntax.Nested(write, token)
 
-    def insert(self, token: Token) -> syntax.Insert:
+    def insert(self, token: StatementToken) -> syntax.Insert:
         """Parse the remaining tokens of an INSERT INTO; the current token is INSERT."""
         table = self.simple_path()
         unsupported = []
@@ -59,14 +59,14 @@ class WriteParser(SelectParser):
             unsupported.append("RETURNING is not supported in INSERT")
         return syntax.Insert(table, value, if_not_exists, tuple(unsupported))
 
-    def update(self, token: Token) -> syntax.Update:
+    def update(self, token: StatementToken) -> syntax.Update:
         """Parse the remaining tokens of an UPDATE."""
         source = syntax.Source(self.simple_path(), self.aliases())
         update = self.operations((source,), token)
         where = self.expression() if self.accept_keyword("where") else None
         return self.returned(update, where)
 
-    def update_from(self, token: Token) -> syntax.Update:
+    def update_from(self, token: StatementToken) -> syntax.Update:
         """Parse the remaining tokens of a statement that begins with FROM."""
         sources = self.sources(self.expression)
         if len(sources) > 1:
@@ -80,7 +80,9 @@ class WriteParser(SelectParser):
             update.sources, update.actions, where, self.returning(), update.unsupported
         )
 
-    def operations(self, sources: tuple[syntax.Source, ...], token: Token) -> syntax.Update:
+    def operations(
+        self, sources: tuple[syntax.Source, ...], token: StatementToken
+    ) -> syntax.Update:
         """Consecutive SET and REMOVE operations."""
         actions: list[syntax.Assignment | syntax.Removal] = []
         unsupported: str | None = None
@@ -138,7 +140,7 @@ class WriteParser(SelectParser):
         )
 
 
-def _unsupported_insert(token: Token, *, is_first: bool) -> str:
+def _unsupported_insert(token: StatementToken, *, is_first: bool) -> str:
     """The message for an INSERT after FROM or UPDATE."""
     if is_first:
         return f"Unsupported FROM ... WHERE ... clause in INSERT statement.{token.at}"

@@ -46,7 +46,7 @@ class OnDemandRates(Struct, frozen=True):
     maximum: float | None = None
 
 
-class _Partition:
+class _OnDemandPartition:
     """One partition's ceiling, with counts of taken units and refused requests."""
 
     __slots__ = ("ceiling", "ceiling_refusals", "refusals", "taken_units")
@@ -70,7 +70,8 @@ class OnDemandUnits:
     ) -> None:
         self._rates = rates
         self._partitions = {
-            number: _Partition(Ceiling(rates.partition, now_seconds)) for number in partitions
+            number: _OnDemandPartition(Ceiling(rates.partition, now_seconds))
+            for number in partitions
         }
         self._maximum: TokenBucket | None = None
         self._all = Ceiling(0.0, now_seconds)
@@ -205,7 +206,7 @@ class OnDemandUnits:
         """
         divided = self._partitions.pop(parent)
         for number in children:
-            self._partitions[number] = _Partition(divided.ceiling.copy(now_seconds))
+            self._partitions[number] = _OnDemandPartition(divided.ceiling.copy(now_seconds))
 
     def readings(self, now_seconds: float) -> dict[int, PartitionReading]:
         """The units that each partition has taken."""

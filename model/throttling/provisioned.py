@@ -50,7 +50,7 @@ _SYNC_SECONDS: Final = 0.02
 _BEING_STORED: Final = float("-inf")
 
 
-class _Partition:
+class _ProvisionedPartition:
     """One partition's units, ceiling and counts."""
 
     __slots__ = (
@@ -122,11 +122,13 @@ class ProvisionedUnits:
         numbers = list(partitions)
         share = units_per_second / len(numbers)
         self.units_per_second = units_per_second
-        self._partitions: dict[int, _Partition] = {}
+        self._partitions: dict[int, _ProvisionedPartition] = {}
         for number in numbers:
             bucket = TokenBucket(share, now_seconds, saved_seconds=saved_seconds)
             ceiling = Ceiling(partition_units_per_second, now_seconds)
-            self._partitions[number] = _Partition(bucket, ceiling, now_seconds, bucket.most_units)
+            self._partitions[number] = _ProvisionedPartition(
+                bucket, ceiling, now_seconds, bucket.most_units
+            )
         self._pool_units = 0.0
         self._collected_at = now_seconds
         # Partitions whose balance is below the stored one.
@@ -238,7 +240,9 @@ class ProvisionedUnits:
             bucket = TokenBucket(share, now_seconds)
             bucket.balance_units = half
             ceiling = divided.ceiling.copy(now_seconds)
-            self._partitions[number] = _Partition(bucket, ceiling, now_seconds, bucket.most_units)
+            self._partitions[number] = _ProvisionedPartition(
+                bucket, ceiling, now_seconds, bucket.most_units
+            )
         self.change(self.units_per_second, now_seconds)
 
     def readings(self, now_seconds: float) -> dict[int, PartitionReading]:
@@ -305,11 +309,11 @@ class ProvisionedUnits:
             partition.stored_units = units
             self._check_due(partition_number, partition)
 
-    def _check_due(self, partition_number: int, partition: _Partition) -> None:
+    def _check_due(self, partition_number: int, partition: _ProvisionedPartition) -> None:
         if partition.bucket.balance_units < partition.stored_units:
             self._fall_due(partition_number, partition)
 
-    def _fall_due(self, partition_number: int, partition: _Partition) -> None:
+    def _fall_due(self, partition_number: int, partition: _ProvisionedPartition) -> None:
         partition.stored_units = _BEING_STORED
         self._due.add(partition_number)
         if self._on_due is not None:

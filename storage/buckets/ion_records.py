@@ -40,7 +40,7 @@ class IonMissing(Exception):
     """The package for Ion is not installed."""
 
 
-class _Unsupported(Exception):
+class _UnsupportedIon(Exception):
     """The value has no form in DynamoDB."""
 
 
@@ -73,11 +73,11 @@ class IonLibrary:
             return Fault(number, text, UNDECODABLE, message)
         try:
             return Record(number, text, _members(item), _condition_members(value))
-        except (_Unsupported, RecursionError) as error:
+        except (_UnsupportedIon, RecursionError) as error:
             return Fault(number, text, UNDECODABLE, str(error))
 
 
-class Ion:
+class IonDecoder:
     """Decodes the records of one file; its first bytes tell text from binary."""
 
     def __init__(self) -> None:
@@ -239,7 +239,7 @@ def _value(value: Any) -> dict[str, Any]:
             return {"M": _members(value)}
         case "LIST" | "SEXP":
             return _list(value)
-    raise _Unsupported(f"DynamoDB has no type for an Ion {kind.lower()}")
+    raise _UnsupportedIon(f"DynamoDB has no type for an Ion {kind.lower()}")
 
 
 def _list(value: Sequence[Any]) -> dict[str, Any]:
@@ -248,7 +248,7 @@ def _list(value: Sequence[Any]) -> dict[str, Any]:
         kind = _SETS.get(annotation)
         if kind is not None:
             if any(kind[0] not in each for each in elements):
-                raise _Unsupported(f"An element of a set {annotation} has another type")
+                raise _UnsupportedIon(f"An element of a set {annotation} has another type")
             return {kind: [each[kind[0]] for each in elements]}
     return {"L": elements}
 

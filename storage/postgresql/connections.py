@@ -30,7 +30,7 @@ T = TypeVar("T")
 _log = structlog.get_logger("storage")
 
 
-class Policy(NamedTuple):
+class ConnectionPolicy(NamedTuple):
     """How connections are opened and used.
 
     ``connect_seconds``: the time limit for each host. ``retry_seconds``: how long a read-only
@@ -44,13 +44,13 @@ class Policy(NamedTuple):
     is_logged: bool = True
 
 
-_USUAL: Final = Policy()
+_USUAL: Final = ConnectionPolicy()
 
 
 class Connections:
     """A bounded number of connections. Invariant: those in ``_idle`` run no statement."""
 
-    def __init__(self, address: Address, most: int, policy: Policy = _USUAL) -> None:
+    def __init__(self, address: Address, most: int, policy: ConnectionPolicy = _USUAL) -> None:
         self._address = address
         self._policy = policy
         self._idle: list[Any] = []
@@ -215,7 +215,7 @@ class Connections:
                 _log.error("connection_lost", reason=reason)
 
 
-async def connect(address: Address, policy: Policy = _USUAL) -> Any:
+async def connect(address: Address, policy: ConnectionPolicy = _USUAL) -> Any:
     """Connect to the first host that answers; if ``policy`` needs the primary, to the primary only.
 
     asyncpg could try several hosts itself, but all of its time would go to a first host that does

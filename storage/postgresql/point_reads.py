@@ -21,7 +21,7 @@ _STATEMENTS: Final = 4
 _KEYS_AT_ONCE: Final = 1_000
 
 
-class _Call(NamedTuple):
+class _PointRead(NamedTuple):
     keys: Sequence[bytes]
     values: asyncio.Future[list[bytes | None]]
 
@@ -33,7 +33,7 @@ class PointReads:
         self._tasks = tasks
         self._connections = connections
         self._statements = statements
-        self._waiting: deque[_Call] = deque()
+        self._waiting: deque[_PointRead] = deque()
         self._in_flight = 0
         self._is_scheduled = False
 
@@ -46,7 +46,7 @@ class PointReads:
         if not keys:
             return []
         loop = asyncio.get_running_loop()
-        call = _Call(keys, loop.create_future())
+        call = _PointRead(keys, loop.create_future())
         self._waiting.append(call)
         if not self._is_scheduled and self._in_flight < _STATEMENTS:
             self._is_scheduled = True
@@ -56,7 +56,7 @@ class PointReads:
     def _start(self) -> None:
         self._is_scheduled = False
         while self._waiting and self._in_flight < _STATEMENTS:
-            calls: list[_Call] = []
+            calls: list[_PointRead] = []
             keys = 0
             while self._waiting and keys < _KEYS_AT_ONCE:
                 call = self._waiting.popleft()
@@ -67,7 +67,7 @@ class PointReads:
                 self._in_flight += 1
                 self._tasks.start_soon(self._read, calls)
 
-    async def _read(self, calls: Sequence[_Call]) -> None:
+    async def _read(self, calls: Sequence[_PointRead]) -> None:
         try:
             values = await self._fetch({key for call in calls for key in call.keys})
         except StoreError as error:

@@ -14,7 +14,7 @@ import structlog
 from anyio.abc import TaskGroup
 
 from dynactor.storage.postgresql.address import Address
-from dynactor.storage.postgresql.connections import Connections, Policy
+from dynactor.storage.postgresql.connections import ConnectionPolicy, Connections
 from dynactor.storage.postgresql.reader import Reader
 from dynactor.storage.postgresql.sql import Statements
 from dynactor.storage.store import NOT_CACHED, NotCached, Row, StoreError, Unavailable, View
@@ -23,7 +23,7 @@ from dynactor.storage.store_figures import ReadStoreFigures
 _CONNECTIONS: Final = 8
 _BEAT_SECONDS: Final = 1.0
 # The primary answers reads that take longer on the standby.
-_POLICY: Final = Policy(
+_POLICY: Final = ConnectionPolicy(
     connect_seconds=1.0,
     statement_seconds=2.0,
     retry_seconds=0.0,

@@ -74,7 +74,7 @@ def _check(directory: DataDirectory) -> DirectoryCheck:
         if has_mark:
             with closing(DurableMark(directory.mark)) as mark:
                 check_log_end(directory, mark, rows)
-        counts = _Counts()
+        counts = _RowCounts()
         for row in _all_rows(rows.iter(ReadOptions())):
             counts.add(row)
     return DirectoryCheck(
@@ -88,7 +88,7 @@ def _check(directory: DataDirectory) -> DirectoryCheck:
     )
 
 
-class _Counts:
+class _RowCounts:
     """The rows so far, by table and index, and the names of tables."""
 
     def __init__(self) -> None:

@@ -49,7 +49,7 @@ _THIS_THREAD: Final = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
 Values: TypeAlias = list[bytes | None]
 
 
-class _Read(NamedTuple):
+class _KeysRead(NamedTuple):
     """The keys of a read, and the future of their values."""
 
     rows: Rdict
@@ -67,9 +67,9 @@ class DiskReads:
         self._quick_reads = 0
         self._disk_blocks = disk_blocks or _disk_blocks
         self._read_blocks = self._disk_blocks()
-        self._waiting: list[_Read] = []
+        self._waiting: list[_KeysRead] = []
         self._is_scheduled = False
-        self._batches: SimpleQueue[list[_Read] | None] = SimpleQueue()
+        self._batches: SimpleQueue[list[_KeysRead] | None] = SimpleQueue()
         self._threads: list[Thread] = []
         self._idle = 0
         self._read_seconds = 0.0
@@ -120,7 +120,7 @@ class DiskReads:
         """
         if self._is_closed:
             raise Closed("the store is closed")
-        read = _Read(rows, keys, self._loop.create_future())
+        read = _KeysRead(rows, keys, self._loop.create_future())
         self._waiting.append(read)
         if not self._is_scheduled:
             self._is_scheduled = True
@@ -165,7 +165,7 @@ class DiskReads:
 
     def _finish(
         self,
-        batch: list[_Read],
+        batch: list[_KeysRead],
         values: list[Values | StoreError],
         from_disk: bool,
         took_seconds: float,
@@ -202,7 +202,7 @@ class DiskReads:
         return True
 
 
-def _read(batch: list[_Read]) -> list[Values | StoreError]:
+def _read(batch: list[_KeysRead]) -> list[Values | StoreError]:
     try:
         found = iter(_get(batch[0].rows, [key for read in batch for key in read.keys]))
     except StoreError as error:

@@ -46,13 +46,13 @@ from aiokafka.errors import (
 
 from dynactor.model.limits import MIB
 from dynactor.streams.kafka.broker import (
+    BatchTooLarge,
     BrokerError,
     BrokerSettings,
     DeliveryFailed,
-    Fenced,
     FoundTopic,
+    PublisherFenced,
     Refused,
-    TooLarge,
     Topic,
     Unreachable,
 )
@@ -274,9 +274,9 @@ class KafkaPublisher:
             try:
                 await self._deliver(topic, partition, batch)
             except (MessageSizeTooLargeError, RecordListTooLargeError) as error:
-                raise TooLarge(_text_of(error), delivered, count) from error
+                raise BatchTooLarge(_text_of(error), delivered, count) from error
             except ProducerFenced as error:
-                raise Fenced(_text_of(error), delivered) from error
+                raise PublisherFenced(_text_of(error), delivered) from error
             except (KafkaError, IllegalOperation) as error:
                 raise DeliveryFailed(_text_of(error), delivered) from error
             except DeliveryFailed as error:
@@ -341,7 +341,7 @@ class KafkaPublisher:
             with scope:
                 await self._producer.commit_transaction()
         except ProducerFenced as error:
-            raise Fenced(_text_of(error)) from error
+            raise PublisherFenced(_text_of(error)) from error
         except (KafkaError, AssertionError) as error:
             raise DeliveryFailed(_text_of(error)) from error
         finally:

@@ -51,7 +51,7 @@ class DeliveryFailed(BrokerError):
         self.delivered = delivered
 
 
-class TooLarge(DeliveryFailed):
+class BatchTooLarge(DeliveryFailed):
     """The broker refuses a batch as too large: the ``count`` records after the delivered ones."""
 
     def __init__(self, message: str, delivered: int, count: int) -> None:
@@ -59,7 +59,7 @@ class TooLarge(DeliveryFailed):
         self.count = count
 
 
-class Fenced(DeliveryFailed):
+class PublisherFenced(DeliveryFailed):
     """Another publisher has started with the same transactional id."""
 
 
@@ -108,7 +108,7 @@ class Publisher(Protocol):
         """Commit the transaction; its records are visible when this returns.
 
         Raises:
-            DeliveryFailed: whether it was committed is unknown; ``Fenced``: it was not.
+            DeliveryFailed: whether it was committed is unknown; ``PublisherFenced``: it was not.
         """
         ...
 

@@ -166,7 +166,7 @@ def without_images(message: KafkaMessage, source: KafkaSource, form: KafkaForm) 
     return message._replace(value=value, headers=(*message.headers, _IMAGES_OMITTED))
 
 
-class _Envelope(Protocol):
+class _KafkaEnvelope(Protocol):
     """Encodes keys and values in one format."""
 
     def key(self, keys: bytes) -> bytes: ...
@@ -243,7 +243,7 @@ class _Writer:
         )
 
 
-def _envelope(source: KafkaSource, form: KafkaForm) -> _Envelope:
+def _envelope(source: KafkaSource, form: KafkaForm) -> _KafkaEnvelope:
     if form.format == "dynamodb":
         return DynamoDBEnvelope(source.region, source.table_name, source.precision)
     return DebeziumEnvelope(

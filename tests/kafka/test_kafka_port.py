@@ -13,12 +13,12 @@ import pytest
 
 from dynactor.streams.kafka.aiokafka_broker import Kafka
 from dynactor.streams.kafka.broker import (
+    BatchTooLarge,
     BrokerSettings,
     DeliveryFailed,
-    Fenced,
     FoundTopic,
+    PublisherFenced,
     Refused,
-    TooLarge,
     Topic,
     Unreachable,
 )
@@ -127,7 +127,7 @@ async def test_the_error_names_the_record_of_a_batch_that_is_too_large(kafka_bro
     topic = await created(broker, **{"max.message.bytes": "100000"})
     publisher = await broker.open_publisher()
     sent = [*messages(10), *messages(1, 200_000), *messages(10)]
-    with pytest.raises(TooLarge) as raised:
+    with pytest.raises(BatchTooLarge) as raised:
         await publisher.publish(topic, 0, sent, BATCH_BYTES)
     assert (raised.value.delivered, raised.value.count) == (10, 1)
     await publisher.close()
@@ -140,7 +140,7 @@ async def test_a_batch_of_several_records_that_is_too_large_is_reported(
     broker = kafka(kafka_broker)
     topic = await created(broker, **{"max.message.bytes": "100000"})
     publisher = await broker.open_publisher()
-    with pytest.raises(TooLarge) as raised:
+    with pytest.raises(BatchTooLarge) as raised:
         await publisher.publish(topic, 0, messages(1_000), BATCH_BYTES)
     assert raised.value.delivered == 0
     assert raised.value.count > 1
@@ -160,7 +160,7 @@ async def test_a_transaction_shows_its_records_once_it_is_committed(kafka_broker
     await publisher.publish(topic, 2, messages(5), BATCH_BYTES)
     # Opening a publisher with the same transactional id aborts the transaction of the previous one.
     another = await broker.open_publisher(transactional_id)
-    with pytest.raises(Fenced):
+    with pytest.raises(PublisherFenced):
         await publisher.commit()
     await publisher.close()
     await another.close()

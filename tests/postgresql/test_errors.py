@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from dynactor.storage.postgresql.address import parse_address
-from dynactor.storage.postgresql.connections import Connections, Policy
+from dynactor.storage.postgresql.connections import ConnectionPolicy, Connections
 from dynactor.storage.postgresql.errors import translate
 from dynactor.storage.store import StoreError, Unavailable
 from tests.support.environment.unused_ports import unused_ports
@@ -29,7 +29,7 @@ async def test_an_unreachable_server_has_a_text_without_its_address():
     (port,) = unused_ports(1)
     address = parse_address(f"postgresql://postgres@127.0.0.1:{port}/postgres")
     with pytest.raises(Unavailable) as raised:
-        await Connections(address, 1, Policy(is_logged=False)).open()
+        await Connections(address, 1, ConnectionPolicy(is_logged=False)).open()
     assert str(raised.value) == "PostgreSQL can't be reached"
 
 

@@ -16,11 +16,11 @@ from dynactor.actors.followers.round_sink import Opened, Round
 from dynactor.model.back_off import BackOff
 from dynactor.model.limits import KIB
 from dynactor.streams.kafka.broker import (
+    BatchTooLarge,
     BrokerError,
     DeliveryFailed,
     FoundTopic,
     Refused,
-    TooLarge,
     Unreachable,
 )
 from dynactor.streams.kafka.message import KafkaMessage
@@ -163,7 +163,7 @@ class KafkaSender:
     async def _fail(self, error: BrokerError, stopped: asyncio.Future[None]) -> None:
         """Report a failed attempt, close the publisher and wait before the next attempt."""
         self.errors += 1
-        if isinstance(error, TooLarge):
+        if isinstance(error, BatchTooLarge):
             # Try again at once with smaller batches or without images, because the broker works.
             self._on_change(error)
         else:
@@ -171,7 +171,7 @@ class KafkaSender:
         # Run this also if the sink is being stopped, because only this call closes the publisher.
         with anyio.CancelScope(shield=True):
             await self._session.discard()
-        if not isinstance(error, TooLarge):
+        if not isinstance(error, BatchTooLarge):
             # A broker doesn't signal its return. A refusal lasts until the operator acts, so its
             # pause is the longest.
             longest_seconds = self._session.settings.longest_pause_seconds
@@ -217,7 +217,7 @@ class KafkaSender:
         for number, outcome in outcomes.items():
             if outcome is not None:
                 failures.append(outcome)
-            if isinstance(outcome, TooLarge):
+            if isinstance(outcome, BatchTooLarge):
                 self._make_smaller(current.messages[number], outcome)
             if session.is_transactional:
                 continue
@@ -233,7 +233,7 @@ class KafkaSender:
                 await session.publish_positions(current.positions)
             await session.publisher.commit()
 
-    def _make_smaller(self, messages: list[KafkaMessage], refusal: TooLarge) -> None:
+    def _make_smaller(self, messages: list[KafkaMessage], refusal: BatchTooLarge) -> None:
         """Change the next attempt after a batch was too large: smaller batches, or no images."""
         if refusal.count > 1:
             # Large records are sent alone, so several records exceeded the topic's limit.

@@ -28,7 +28,7 @@ from dynactor.actors.followers.sink import Delivery
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.actors.table.followers import Subscription
 from dynactor.storage.store import Store
-from dynactor.streams.kafka.broker import BrokerError, TooLarge
+from dynactor.streams.kafka.broker import BatchTooLarge, BrokerError
 from dynactor.streams.kafka.message import KafkaMessage, KafkaSource
 
 RelayState: TypeAlias = Literal[
@@ -218,7 +218,7 @@ class KafkaRelay:
         """Log when the broker fails, and when it answers again."""
         self._has_published.set()
         kind = None if trouble is None else type(trouble)
-        if kind is self._trouble or kind is TooLarge:
+        if kind is self._trouble or kind is BatchTooLarge:
             return
         self._trouble = kind
         if trouble is None:

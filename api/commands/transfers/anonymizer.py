@@ -80,11 +80,11 @@ def _rule(text: str) -> tuple[_Path, Method]:
     return tuple(_STEP.findall(path)), cast("Method", method)
 
 
-class _Rules(NamedTuple):
+class _PathRules(NamedTuple):
     """The rules below one step of a path, and the method for the value there."""
 
     method: Method | None
-    members: dict[str, _Rules]
+    members: dict[str, _PathRules]
 
 
 class Anonymizer:
@@ -109,7 +109,7 @@ class Anonymizer:
         """A copy of a checked item, with pseudonyms."""
         return self._map(item, self._rules, "")
 
-    def _map(self, members: Mapping[str, Any], rules: _Rules, path: str) -> dict[str, Any]:
+    def _map(self, members: Mapping[str, Any], rules: _PathRules, path: str) -> dict[str, Any]:
         found = {}
         for name, value in members.items():
             below = rules.members.get(name)
@@ -118,7 +118,7 @@ class Anonymizer:
                 found[name] = self._value(value, below, where)
         return found
 
-    def _value(self, value: dict[str, Any], rules: _Rules | None, path: str) -> dict[str, Any]:
+    def _value(self, value: dict[str, Any], rules: _PathRules | None, path: str) -> dict[str, Any]:
         if rules is None:
             self._note(value, path)
             return value
@@ -166,11 +166,11 @@ class Anonymizer:
         return f"{text}@example.com" if method == "fake:email" else text
 
 
-def _tree(rules: Sequence[tuple[_Path, Method]]) -> _Rules:
+def _tree(rules: Sequence[tuple[_Path, Method]]) -> _PathRules:
     """The rules by the steps of their paths."""
     method = next((method for path, method in rules if not path), None)
     first = dict.fromkeys(path[0] for path, _ in rules if path)
-    return _Rules(
+    return _PathRules(
         method,
         {
             step: _tree([(path[1:], each) for path, each in rules if path and path[0] == step])

@@ -19,7 +19,7 @@ _DIGEST_BYTES: Final = 32
 Kind: TypeAlias = Literal["missing", "different", "surplus"]
 
 
-class Difference(NamedTuple):
+class ItemDifference(NamedTuple):
     """A key whose items differ."""
 
     kind: Kind
@@ -33,7 +33,7 @@ class Comparison(Struct):
     copy_items: int = 0
     source_sum: int = 0
     copy_sum: int = 0
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[ItemDifference] = field(default_factory=list)
 
 
 async def compare(
@@ -64,7 +64,9 @@ async def compare(
             update(result)
             existing = await source.items(page.items, keys_only=True)
             result.differences += [
-                Difference("surplus", key) for key in page.items if canonical(key) not in existing
+                ItemDifference("surplus", key)
+                for key in page.items
+                if canonical(key) not in existing
             ]
 
     async with concurrent_calls() as group:
@@ -76,7 +78,7 @@ async def compare(
 
 async def compare_again(
     source: TableReader, copy: TableReader, keys: Sequence[Item]
-) -> list[Difference]:
+) -> list[ItemDifference]:
     """The differences of these keys now."""
     left, right = await source.items(keys), await copy.items(keys)
     return _differences(source, left, right)
@@ -97,15 +99,15 @@ async def _compare_chunk(
 
 def _differences(
     reader: TableReader, left: dict[bytes, Item], right: dict[bytes, Item]
-) -> list[Difference]:
+) -> list[ItemDifference]:
     found = []
     for key, item in left.items():
         if key not in right:
-            found.append(Difference("missing", reader.extract_key(item)))
+            found.append(ItemDifference("missing", reader.extract_key(item)))
         elif canonical(item) != canonical(right[key]):
-            found.append(Difference("different", reader.extract_key(item)))
+            found.append(ItemDifference("different", reader.extract_key(item)))
     return found + [
-        Difference("surplus", reader.extract_key(item))
+        ItemDifference("surplus", reader.extract_key(item))
         for key, item in right.items()
         if key not in left
     ]

@@ -39,7 +39,7 @@ _FILE_BYTES: Final = 64_000_000
 _encode = msgspec.json.Encoder().encode
 
 
-class _Progress(Struct):
+class _ExportProgress(Struct):
     """The completed files, and the key after the last one of each segment."""
 
     export_id: str
@@ -60,9 +60,9 @@ def unfinished(directory: Path, description: Description) -> Path | None:
     return None
 
 
-def _load(path: Path) -> _Progress:
+def _load(path: Path) -> _ExportProgress:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_Progress)
+        return msgspec.json.decode(path.read_bytes(), type=_ExportProgress)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise TransferFailed(f"{path} is not the state of an export: {error}") from None
 
@@ -84,12 +84,12 @@ class ExportRun:
         self._bucket = DirectoryBucket(directory)
         self._show = show
         self._anonymizer = anonymizer
-        self._progress = _Progress("", "", 0.0, [], [])
+        self._progress = _ExportProgress("", "", 0.0, [], [])
         self._items = 0
 
     async def start(self, export_id: str, creation: dict[str, Any], segments: int) -> None:
         """Begin an export."""
-        self._progress = _Progress(
+        self._progress = _ExportProgress(
             export_id,
             table_id(self._description),
             time.time(),

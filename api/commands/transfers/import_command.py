@@ -248,7 +248,7 @@ class ImportCommand:
         is_dry = self._options.dry_run
         if self._options.resume and not is_dry:
             state = self._stored(path, state)
-        report = _Report(self._lines, None if is_dry else path, state)
+        report = _ImportReport(self._lines, None if is_dry else path, state)
         run = ImportRun(
             ItemReader(definition),
             None if is_dry else BatchWriter(self._patient, name, self._pause),
@@ -303,7 +303,7 @@ class ImportCommand:
             raise TransferFailed(f"Another import fills the table {name}")
         state.upload_id = begun.id
         write_durably(path, msgspec.json.encode(state))
-        report = _Report(self._lines, None, state)
+        report = _ImportReport(self._lines, None, state)
         pieces = TablePieces(
             self._options.format,
             self._csv_options(definition),
@@ -350,7 +350,7 @@ class ImportCommand:
         begun: UploadAnswer,
         pieces: TablePieces,
         table: TableFiles,
-        report: _Report,
+        report: _ImportReport,
     ) -> UploadAnswer:
         """Upload the pieces that the server does not have; returns when all are imported."""
         sources: dict[int, SourceFile] = {}
@@ -426,7 +426,7 @@ def _column_type(text: str) -> tuple[str, str]:
     return column, type_name
 
 
-class _Report:
+class _ImportReport:
     """Prints the faults, and stores the progress."""
 
     def __init__(self, lines: TerminalProgress, path: Path | None, state: _State) -> None:

@@ -41,7 +41,7 @@ class Counts(Struct):
     replaced: int = 0
 
 
-class Change(Protocol):
+class ItemChanger(Protocol):
     """Changes items before they are written."""
 
     def changed(self, item: dict[str, Any]) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class Report(Protocol):
         ...
 
 
-class _Read(NamedTuple):
+class _ReadRecord(NamedTuple):
     record: Record
     item: dict[str, Any]
 
@@ -75,7 +75,7 @@ class ImportRun:
         writer: BatchWriter | None,
         report: Report,
         *,
-        change: Change | None = None,
+        change: ItemChanger | None = None,
         rate: SteadyRate | None = None,
         turn: Callable[[], Awaitable[None]],
     ) -> None:
@@ -115,7 +115,7 @@ class ImportRun:
     async def _write(self, file: SourceFile, chunk: Sequence[Record | Fault]) -> None:
         self.counts.records += len(chunk)
         # The last item of each key. The batches of a chunk are written concurrently.
-        items: dict[bytes, _Read] = {}
+        items: dict[bytes, _ReadRecord] = {}
         for record in chunk:
             if isinstance(record, Fault):
                 self._refuse(file, record)
@@ -136,7 +136,7 @@ class ImportRun:
                 earlier = items[position].record
                 message = "A later item has the same key"
                 self._report.fault(file, Fault(earlier.line, earlier.text, DUPLICATE, message))
-            items[position] = _Read(record, item)
+            items[position] = _ReadRecord(record, item)
         reads = list(items.values())
         if self._writer is not None:
             writes = [{"PutRequest": {"Item": read.item}} for read in reads]

@@ -50,7 +50,7 @@ def creations_in(path: Path) -> list[dict[str, Any]]:
             "SELECT TableName, TableInfo, BillingMode, ReadCapacityUnits, WriteCapacityUnits "
             "FROM dm ORDER BY TableName"
         )
-        return [_creation(_Row(*row), streams.get(row[0])) for row in rows]
+        return [_creation(_SqliteRow(*row), streams.get(row[0])) for row in rows]
 
 
 def records_in(path: Path, table_name: str) -> Iterator[Record | Fault]:
@@ -69,7 +69,7 @@ def records_in(path: Path, table_name: str) -> Iterator[Record | Fault]:
                 yield Fault(number, data, UNDECODABLE, f"The row has no item: {error}")
 
 
-class _Row(NamedTuple):
+class _SqliteRow(NamedTuple):
     """A row of ``dm``."""
 
     name: str
@@ -79,7 +79,7 @@ class _Row(NamedTuple):
     write_units: int
 
 
-def _creation(row: _Row, stream: bytes | None) -> dict[str, Any]:
+def _creation(row: _SqliteRow, stream: bytes | None) -> dict[str, Any]:
     described = _decode(row.info)
     creation: dict[str, Any] = {
         "TableName": row.name,

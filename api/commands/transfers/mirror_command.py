@@ -21,7 +21,7 @@ from dynactor.api.commands.transfers import mirror_tables, table_copy
 from dynactor.api.commands.transfers.batch_writer import BatchWriter
 from dynactor.api.commands.transfers.comparison import (
     Comparison,
-    Difference,
+    ItemDifference,
     compare,
     compare_again,
 )
@@ -285,8 +285,8 @@ class MirrorRun:
         return DIFFERENT if left else DONE
 
     async def _unexpired(
-        self, reader: TableReader, differences: list[Difference]
-    ) -> tuple[list[Difference], int]:
+        self, reader: TableReader, differences: list[ItemDifference]
+    ) -> tuple[list[ItemDifference], int]:
         """The differences without expired items, which the copy deletes, and their number."""
         missing = [each for each in differences if each.kind == "missing"]
         attribute = await table_copy.time_to_live_attribute(*self._target) if missing else None

@@ -42,7 +42,7 @@ from dynactor.storage.buckets.decompression import (
     compression_of,
 )
 from dynactor.storage.buckets.directory_bucket import DirectoryBucket
-from dynactor.storage.buckets.ion_records import Ion, IonMissing
+from dynactor.storage.buckets.ion_records import IonDecoder, IonMissing
 
 DEFINITION: Final = "table.json"
 # Its member that is not one of CreateTable.
@@ -269,7 +269,7 @@ def _decoder(path: Path, head: bytes, input_format: InputFormat, options: CsvOpt
         case "csv":
             return Csv(options.types, options.delimiter, None)
         case "ion":
-            return Ion()
+            return IonDecoder()
         case "json-document":
             return JsonDocument()
         case _:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from dynactor.api.commands.transfers.import_run import Change, Counts
+from dynactor.api.commands.transfers.import_run import Counts, ItemChanger
 from dynactor.api.commands.transfers.table_files import (
     CsvOptions,
     InputFormat,
@@ -45,7 +45,7 @@ class TablePieces:
         input_format: InputFormat,
         options: CsvOptions,
         reader: ItemReader,
-        change: Change | None,
+        change: ItemChanger | None,
         fault: Callable[[SourceFile, Fault], None],
     ) -> None:
         """``fault`` gets the records that are not in a piece."""

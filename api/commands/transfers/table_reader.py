@@ -19,7 +19,7 @@ _LONGEST_PAUSE_SECONDS: Final = 5.0
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-class Page(NamedTuple):
+class ItemPage(NamedTuple):
     """A page of a scan; ``after`` is the key to continue after, None at the end."""
 
     items: list[Item]
@@ -59,7 +59,7 @@ class TableReader:
         *,
         after: dict[str, Any] | None = None,
         keys_only: bool = False,
-    ) -> AsyncIterator[Page]:
+    ) -> AsyncIterator[ItemPage]:
         """Scan a segment of the table, page by page."""
         request: dict[str, Any] = {
             "TableName": self._table_name,
@@ -74,7 +74,7 @@ class TableReader:
                 request["ExclusiveStartKey"] = after
             answer = await self._endpoint.call("Scan", request)
             after = answer.get("LastEvaluatedKey")
-            yield Page(answer["Items"], after)
+            yield ItemPage(answer["Items"], after)
             if after is None:
                 return
 

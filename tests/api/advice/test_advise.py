@@ -18,7 +18,7 @@ from dynactor.api.admin_api.insights_messages import (
     Units,
     UseAnswer,
 )
-from dynactor.api.advice.facts import Facts
+from dynactor.api.advice.facts import AdviceFacts
 from dynactor.api.advice.index_findings import index_findings, index_key_findings
 from dynactor.api.advice.key_findings import (
     Finding,
@@ -64,7 +64,7 @@ def facts(
     sample: list[Item] | None = None,
     description: dict[str, Any] | None = None,
     **use: Any,
-) -> Facts:
+) -> AdviceFacts:
     """The facts about an on-demand table of orders by customer, with 4 partitions."""
     described = {
         "TableName": "Orders",
@@ -92,7 +92,7 @@ def facts(
         busy_keys=[],
         written=[],
     )
-    return Facts(described, structs.replace(known, **use), Traffic(answer), {}, sample or [])
+    return AdviceFacts(described, structs.replace(known, **use), Traffic(answer), {}, sample or [])
 
 
 def about(findings: Any, rule: str) -> list[Finding]:
@@ -363,7 +363,9 @@ def described(index: dict[str, Any], member: str = "GlobalSecondaryIndexes") -> 
     return {member: [index | {"ItemCount": 1_000, "IndexSizeBytes": 900_000}]}
 
 
-def used(index: dict[str, Any], use: IndexUse, write_units: float = 0.0, **known: Any) -> Facts:
+def used(
+    index: dict[str, Any], use: IndexUse, write_units: float = 0.0, **known: Any
+) -> AdviceFacts:
     consumed = {"": Units(1.0, 1.0), index["IndexName"]: Units(use.read_units, write_units)}
     return facts(
         description=described(index),

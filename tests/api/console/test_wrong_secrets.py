@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from dynactor.api.admin.change_rules import Refusal
+from dynactor.api.admin.change_rules import ChangeRefusal
 from dynactor.api.admin_api.callers import CallerRules
 from dynactor.api.console.sign_in import SignIn
 from dynactor.api.console.wrong_secrets import DELAY_SECONDS, MOST_TRIES, MOST_WAITING
@@ -44,7 +44,7 @@ class Door:
     async def enter(self, address: str, secret: str = SECRET) -> HTTPStatus:
         request = make_mocked_request("POST", "/console/sign-in", headers={"Host": "a:1"})
         done = await self._sign_in.sign_in(request.clone(remote=address), secret)
-        assert isinstance(done, Refusal | web.Response)
+        assert isinstance(done, ChangeRefusal | web.Response)
         return HTTPStatus(done.status)
 
     async def enter_at_once(self, address: str) -> HTTPStatus:

@@ -9,7 +9,7 @@ import pytest
 from dynactor.model.partiql import syntax
 from dynactor.model.partiql.keywords import KEYWORDS
 from dynactor.model.partiql.parser import parse
-from dynactor.model.partiql.tokens import Kind, tokenize
+from dynactor.model.partiql.tokens import StatementTokenKind, tokenize
 
 
 def where(text: str) -> syntax.Expression:
@@ -25,17 +25,17 @@ def shape(expression: syntax.Expression) -> Any:
         case syntax.Literal(value):
             (content,) = value.values()
             return f"'{content}'" if "S" in value else content
-        case syntax.Variable(name):
+        case syntax.VariableNode(name):
             return name
         case syntax.Path(root, steps):
             return ["path", shape(root), *map(shape, steps)]
-        case syntax.Call(name, arguments):
+        case syntax.CallNode(name, arguments):
             return [name + "()", *map(shape, arguments)]
         case syntax.Sequence(elements, _, is_bag):
             return ["bag" if is_bag else "list", *map(shape, elements)]
         case syntax.Tuple(members):
             return ["tuple", *[[shape(name), shape(value)] for name, value in members]]
-        case syntax.Operation(operator, operands):
+        case syntax.OperationNode(operator, operands):
             return [operator, *map(shape, operands)]
         case syntax.TypeName(name):
             return name
@@ -111,7 +111,7 @@ def test_parameters_are_counted_in_their_order() -> None:
     tree, parameters = parse(text)
     assert parameters == 4
     assert isinstance(tree, syntax.Update)
-    assert isinstance(tree.where, syntax.Operation)
+    assert isinstance(tree.where, syntax.OperationNode)
     assert shape(tree.where) == ["=", "c", 3]
 
 
@@ -132,8 +132,8 @@ def test_positions_in_errors_count_lines_and_columns_from_one() -> None:
 @pytest.mark.parametrize("keyword", sorted(KEYWORDS))
 def test_a_keyword_is_a_name_only_in_quotes(keyword: str) -> None:
     for written in (keyword, keyword.upper(), keyword.title()):
-        assert tokenize(written)[0].kind is Kind.KEYWORD
+        assert tokenize(written)[0].kind is StatementTokenKind.KEYWORD
         (token, _) = tokenize(f'"{written}"')
-        assert (token.kind, token.text) == (Kind.NAME, written)
+        assert (token.kind, token.text) == (StatementTokenKind.NAME, written)
         (token, _) = tokenize(f"{written}_")
-        assert token.kind is Kind.NAME
+        assert token.kind is StatementTokenKind.NAME

@@ -10,7 +10,7 @@ from amazon.ion import simpleion
 from dynactor.model.transfers.ion_text import line_of
 from dynactor.model.transfers.records import BadContent, Fault, Record, Records
 from dynactor.model.values import item as items
-from dynactor.storage.buckets.ion_records import Ion
+from dynactor.storage.buckets.ion_records import IonDecoder
 
 NAMES = ("plain", "$dollar", "$1", "null", "true", "with space", "it's", 'a"b', "Björk", "a\\b")
 TEXTS = ("", "x", 'quo"te', "it's", "line\nbreak\r\t", "\x00\x1f\x7f\u2028", "日本語 🎸", "\\n")
@@ -52,7 +52,7 @@ def every_item() -> list[dict[str, Any]]:
 
 def read(data: bytes, part_bytes: int = 1 << 20) -> list[Record | Fault]:
     """The records of a file that comes in parts."""
-    ion = Ion()
+    ion = IonDecoder()
     found: list[Record | Fault] = []
 
     def take(records: Records) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dynactor.storage import key_layout
-from dynactor.storage.contents import TooLarge, read_contents, replace_contents
+from dynactor.storage.contents import StoreTooLarge, read_contents, replace_contents
 from dynactor.storage.store import ClearableStore, Group, Row, Store
 from tests.support.stores.store import disk_store, memory_store
 
@@ -62,7 +62,7 @@ async def test_rows_of_many_pages_are_replaced_in_one_commit():
 async def test_rows_larger_than_the_limit_are_not_read():
     async with memory_store() as store:
         await write(store, ROWS)
-        with pytest.raises(TooLarge):
+        with pytest.raises(StoreTooLarge):
             await read_contents(store, 100)
 
 

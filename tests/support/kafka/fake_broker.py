@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from dynactor.streams.kafka.broker import (
+    BatchTooLarge,
     BrokerError,
     DeliveryFailed,
-    Fenced,
     FoundTopic,
-    TooLarge,
+    PublisherFenced,
     Topic,
     Unreachable,
 )
@@ -208,7 +208,7 @@ class FakePublisher:
             size_bytes = sum(map(_size_bytes, batch))
             if size_bytes > self._broker.max_batch_bytes:
                 self._failed = True
-                raise TooLarge(f"{size_bytes} bytes", delivered, len(batch))
+                raise BatchTooLarge(f"{size_bytes} bytes", delivered, len(batch))
             if self._broker.failures:
                 self._broker.failures -= 1
                 self._failed = True
@@ -265,7 +265,7 @@ class FakePublisher:
             self._failed = True
             raise DeliveryFailed("no connection", delivered)
         if self._broker.is_fenced(self._transactional_id, self._epoch):
-            raise Fenced("another one has begun", delivered)
+            raise PublisherFenced("another one has begun", delivered)
 
 
 def _batch(

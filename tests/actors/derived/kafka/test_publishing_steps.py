@@ -17,7 +17,7 @@ from dynactor.actors.derived.kafka.shared_publisher import SharedPublisher
 from dynactor.actors.feeds.change_feed import ChangeFeed
 from dynactor.actors.followers.checkpoint import Checkpoint
 from dynactor.actors.followers.followed_logs import FollowedLogs
-from dynactor.actors.followers.rounds import Rounds
+from dynactor.actors.followers.rounds import RoundMaker
 from dynactor.actors.followers.table_snapshot import TableSnapshot
 from dynactor.actors.phases.destination_phases import EnableDestination
 from dynactor.actors.table.messages import CreateTable
@@ -72,7 +72,7 @@ async def test_a_relay_publishes_the_last_change_of_a_log_that_ends_while_it_rea
     async with unrecorded_log() as (store, log), asyncio.TaskGroup() as tasks:
         settings = relay_settings()
         sink = KafkaSink(SOURCE, settings, relay_contract(settings), partition_count=1)
-        rounds = Rounds(relay_logs(store, log), sink)
+        rounds = RoundMaker(relay_logs(store, log), sink)
         reading = store.gate_behind(pages_of(*key_layout.change_range(LOG)))
         first = tasks.create_task(rounds.next(1 << 20))
         await reading.reached()

@@ -1,0 +1,227 @@
+"""A class name has one meaning in the product, and no name needs its place to be understood.
+
+The exceptions are a ratchet: remove a name when it is settled, and never add one.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+from tests.architecture.sources import SOURCES, tree
+
+# Names of two or more classes. An underscore at the start does not make a name another one.
+SHARED: Final = frozenset(
+    {
+        "Claim",
+        "Conditional",
+        "Delete",
+        "Exists",
+        "File",
+        "Insert",
+        "Member",
+        "Node",
+        "Order",
+        "Outcome",
+        "Page",
+        "PageRequest",
+        "Pair",
+        "Part",
+        "Path",
+        "Prepared",
+        "Refused",
+        "Resource",
+        "Rows",
+        "Rule",
+        "Select",
+        "Source",
+        "State",
+        "Statement",
+        "Stored",
+        "StreamSettings",
+        "Summary",
+        "Taken",
+        "TransferFailed",
+        "Update",
+        "Violation",
+        "Written",
+    }
+)
+# Identifiers that begin with ``of_`` or end in ``_of``, such as ``of_table`` or ``key_of``.
+INCOMPLETE: Final = frozenset(
+    {
+        "_OF_ANOTHER_PROTOCOL",
+        "_OF_ANYBODY",
+        "_OF_ANY_NODE",
+        "_OF_AWS",
+        "_OF_BULK_OPERATION",
+        "_OF_EXPORT",
+        "_OF_IMPORT",
+        "_OF_ONE_ITEM",
+        "_OF_STATEMENT",
+        "_OF_STREAM",
+        "_OF_TABLES",
+        "_connection_of",
+        "_constraints_of",
+        "_faults_of",
+        "_grants_of",
+        "_head_of",
+        "_layer_of",
+        "_logs_of",
+        "_members_of",
+        "_of_actions",
+        "_of_authority",
+        "_of_clock",
+        "_of_faulty",
+        "_of_items",
+        "_of_one",
+        "_of_page",
+        "_of_policies",
+        "_of_signature",
+        "_of_statement",
+        "_of_statements",
+        "_of_table",
+        "_of_tables",
+        "_of_write",
+        "_parameters_of",
+        "_parts_of",
+        "_plainness_of",
+        "_range_of",
+        "_response_of",
+        "_row_of",
+        "_rows_of",
+        "_table_of",
+        "_text_of",
+        "_time_of",
+        "_units_of",
+        "_write_of",
+        "check_of",
+        "client_of",
+        "compression_of",
+        "condition_of",
+        "definition_of",
+        "delete_of",
+        "end_of",
+        "export_of",
+        "fault_of",
+        "files_of",
+        "filter_of",
+        "findings_of",
+        "hint_of",
+        "index_of",
+        "key_terms_of",
+        "label_of",
+        "labels_of",
+        "latency_of",
+        "legacy_filter_of",
+        "legacy_projector_of",
+        "line_of",
+        "members_of",
+        "of_account",
+        "of_all",
+        "of_debezium",
+        "of_home",
+        "of_index",
+        "of_indexes",
+        "of_it",
+        "of_item",
+        "of_items",
+        "of_key_condition",
+        "of_keys",
+        "of_legacy",
+        "of_level",
+        "of_log",
+        "of_minute",
+        "of_objects",
+        "of_part",
+        "of_partition",
+        "of_reads",
+        "of_request",
+        "of_resource",
+        "of_results",
+        "of_role",
+        "of_rule",
+        "of_seconds",
+        "of_segment",
+        "of_service",
+        "of_session",
+        "of_size",
+        "of_table",
+        "of_these",
+        "of_writes",
+        "owner_of",
+        "part_of",
+        "period_of",
+        "placeholders_of",
+        "policy_of",
+        "projector_of",
+        "protocol_of",
+        "put_of",
+        "reason_of",
+        "records_of",
+        "schema_of",
+        "settings_of",
+        "spans_of",
+        "state_of",
+        "status_of",
+        "streams_of",
+        "tables_of",
+        "task_of",
+        "token_of",
+        "topic_of",
+        "total_of",
+        "type_of",
+        "update_of",
+        "violations_of",
+        "warm_of",
+        "weight_of",
+    }
+)
+
+
+def classes() -> dict[str, list[str]]:
+    """The modules of each class, by the class's name without an underscore at its start."""
+    found = defaultdict(list)
+    for module in SOURCES:
+        for node in ast.walk(tree(module)):
+            if isinstance(node, ast.ClassDef):
+                found[node.name.lstrip("_")].append(module)
+    return found
+
+
+def identifiers() -> Iterator[str]:
+    """The names that the product gives to functions, arguments, variables and attributes."""
+    for module in SOURCES:
+        for node in ast.walk(tree(module)):
+            match node:
+                case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                    yield name
+                case ast.arg(arg=name):
+                    yield name
+                case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                    yield name
+
+
+def is_incomplete(name: str) -> bool:
+    """Whether a name is about a thing that it does not say."""
+    words = name.strip("_").lower()
+    return words.startswith("of_") or words.endswith("_of")
+
+
+def test_a_class_name_occurs_once_in_the_product():
+    shared = {name: modules for name, modules in classes().items() if len(modules) > 1}
+    assert {name: modules for name, modules in shared.items() if name not in SHARED} == {}
+    assert shared.keys() == SHARED, "remove the names that are settled"
+
+
+def test_no_name_begins_with_of_or_ends_in_of():
+    incomplete = set(filter(is_incomplete, identifiers()))
+    assert incomplete - INCOMPLETE == set()
+    assert incomplete == INCOMPLETE, "remove the names that are settled"
+
+
+def test_incomplete_names_are_found():
+    assert list(map(is_incomplete, ("of_table", "_key_of", "_OF_AWS"))) == [True] * 3
+    assert list(map(is_incomplete, ("offset", "proof", "key", "part_of_key"))) == [False] * 4
