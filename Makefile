@@ -19,6 +19,7 @@
 #   make console                    bundle the console's modules of others from npm
 #   make docs                       build the documentation's site in build/site
 #   make pages                      generate docs/CONFIGURATION.md from the options
+#   make inputs                     generate api/requests/inputs.py from botocore (PyPI)
 #   make dist                       build and check the wheel and the sdist in dist/
 #   make load ARGS="--workload get" run a workload against a server, see make load ARGS=--help
 #   make simulate SEEDS=1000        simulate several nodes with faults; SEED=7 repeats one run
@@ -49,7 +50,7 @@ WORKERS ?= 3
 PACKAGES := actors api load model storage streams
 LINKS := $(addprefix dynactor/,$(PACKAGES))
 
-.PHONY: simulate simulate-faults serve test room docs pages cluster kafka test-kafka test-store crash-store crash-cluster histories-store histories-cluster test-prometheus test-parquet test-buckets test-npm test-maven test-go test-pythons test-console console check unit crash crash-kafka recoveries histories mutants drawn-faults pipelines \
+.PHONY: inputs simulate simulate-faults serve test room docs pages cluster kafka test-kafka test-store crash-store crash-cluster histories-store histories-cluster test-prometheus test-parquet test-buckets test-npm test-maven test-go test-pythons test-console console check unit crash crash-kafka recoveries histories mutants drawn-faults pipelines \
 	nightly differential bench load install-load install-store scale compare dist image image-root install clean help
 
 serve: $(VENV)/.runs
@@ -247,6 +248,15 @@ docs: $(VENV)/.documents
 pages: $(VENV)/.develops
 	@$(BIN)/python -m tests.support.documentation.configuration_page
 	@$(BIN)/python -m tests.support.documentation.rule_texts
+
+# The inputs of DynamoDB's operations, from a newer botocore than the one that the tests' clients allow.
+# BOTOCORE chooses another version.
+BOTOCORE ?= 1.44.8
+inputs: $(VENV)/.develops
+	@$(PYTHON) -m venv $(VENV)-botocore
+	@$(VENV)-botocore/bin/python -m pip install --quiet --disable-pip-version-check botocore==$(BOTOCORE)
+	@$(VENV)-botocore/bin/python -m tests.support.inputs.generate_inputs > api/requests/inputs.py
+	@$(BIN)/ruff format --quiet api/requests/inputs.py
 
 # Builds the wheel and the sdist in dist/ and tests these files: their contents, that the sdist's wheel
 # is the same, and that the wheel's server runs from any directory.

@@ -1,6 +1,7 @@
 """DynamoDB's limits, each defined once, with its source and whether the bound is inclusive.
 
-Source, unless stated otherwise: Developer Guide, "Quotas in Amazon DynamoDB".
+Source, unless stated otherwise: Developer Guide, "Quotas in Amazon DynamoDB". The inputs of
+operations have further limits (``dynactor.api.requests.inputs``).
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ NUMBER_EXPONENT_MIN: Final = -130  # >= 1E-130
 PARTITION_KEY_BYTES: Final = 2048  # <=, and at least 1
 SORT_KEY_BYTES: Final = 1024  # <=, and at least 1
 ATTRIBUTE_NAME_BYTES: Final = 65_535  # <=, and at least 1
-KEY_ATTRIBUTE_NAME_BYTES: Final = 255  # <=
 
 # Requests.
 REQUEST_BYTES: Final = 16 * MIB  # <=
@@ -32,36 +32,27 @@ BATCH_GET_RESPONSE_BYTES: Final = 16 * MIB  # <=
 # <= of one partition (measured on AWS in 2026; the API reference says 1 MB)
 BATCH_GET_PARTITION_BYTES: Final = 1_458_173
 BATCH_WRITE_REQUESTS: Final = 25  # <=
-TRANSACTION_ITEMS: Final = 100  # <=
 TRANSACTION_BYTES: Final = 4 * MIB  # <= for the items written, and for the items read
-CLIENT_TOKEN_CHARACTERS: Final = 36  # <=, and at least 1
 CLIENT_TOKEN_SECONDS: Final = 10 * 60  # < since its transaction ended (API reference)
 LIST_TABLES_PAGE: Final = 100  # <=
 LIST_CONTRIBUTOR_INSIGHTS_PAGE: Final = 100  # <= (botocore's service model)
 LIST_EXPORTS_PAGE: Final = 25  # <= (botocore's service model)
-LIST_IMPORTS: Final = (10, 25)  # default (measured), and <= (botocore's service model)
-LIST_BULK_OPERATIONS: Final = (10, 25)  # default, and <= (botocore's service model)
+LIST_IMPORTS: Final = 10  # by default (measured)
+LIST_BULK_OPERATIONS: Final = 10  # by default
 LIST_BACKUPS_PAGE: Final = 100  # <= (botocore's service model)
-BACKUP_NAME_CHARACTERS: Final = (3, 255)  # both included (botocore's service model)
 RESTORES: Final = 50  # <= at a time (API reference, "RestoreTableFromBackup")
 INCREMENTAL_EXPORT_SECONDS: Final = (15 * 60, 24 * 60 * 60)  # both included (Developer Guide)
 EXPORTS: Final = 300  # <= at a time ("Requesting a table export in DynamoDB")
 IMPORTS: Final = 50  # <= at a time (API reference, "LimitExceededException")
 BULK_OPERATIONS: Final = 50  # <= at a time (no source; as imports)
-BULK_WRITE_UNITS: Final = 1024  # >= per second (botocore's service model)
 IMPORT_OBJECTS: Final = 50_000  # <= in one import ("DynamoDB import quotas")
 # Exports and imports since they ended, bulk operations since they began (API reference).
 TRANSFER_SECONDS: Final = 90 * 24 * 60 * 60  # <= for which they are listed
 TRANSFER_TOKEN_SECONDS: Final = 8 * 60 * 60  # < for which a client token is known
-BUCKET_NAME_CHARACTERS: Final = 255  # <= (botocore's service model)
-BUCKET_PREFIX_CHARACTERS: Final = 1024  # <= (botocore's service model)
-CSV_HEADERS: Final = 255  # <= in HeaderList (botocore's service model)
-CSV_HEADER_CHARACTERS: Final = 65_536  # <= (botocore's service model)
 RECOVERY_DAYS: Final = 35  # the longest retention of continuous backups
 DAY_SECONDS: Final = 24 * 60 * 60
 # Backups of deleted tables ("Point-in-time backups for DynamoDB").
 SYSTEM_BACKUP_SECONDS: Final = 35 * DAY_SECONDS
-SCAN_TOTAL_SEGMENTS: Final = 1_000_000  # <=
 
 # Expressions ("Limits in DynamoDB expressions").
 EXPRESSION_BYTES: Final = 4 * KIB  # <=
@@ -74,12 +65,10 @@ DOCUMENT_PATH_DEPTH: Final = 32  # <=
 # PartiQL ("PartiQL operators for DynamoDB").
 PARTIQL_READS: Final = 50  # <= reads of one SELECT, as for the partition keys after IN
 PARTIQL_READS_PAGE_ITEMS: Final = 10  # <= items in a page of several reads
-BATCH_STATEMENTS: Final = 25  # <=
 
 # Tables and indexes.
 TABLE_NAME_CHARACTERS: Final = (3, 255)  # both included
 NAME_CHARACTER: Final = "[a-zA-Z0-9_.-]"
-TABLE_KEY_ATTRIBUTES: Final = 2  # <= (seen on the service; the service model sets no maximum)
 LOCAL_INDEXES: Final = 5  # <= (S6)
 GLOBAL_INDEXES: Final = 20  # <= (S162)
 GLOBAL_INDEX_KEY_ATTRIBUTES: Final = 4  # <= of each kind, HASH and RANGE
@@ -121,7 +110,6 @@ THROUGHPUT_UNITS: Final = 1_000_000_000_000  # <= in a request (dynalite, measur
 # Time to live ("Using time to live"): an item whose time is this far in the past never expires.
 TIME_TO_LIVE_PAST_SECONDS: Final = 5 * 365 * 24 * 60 * 60  # <, five years
 TIME_TO_LIVE_CHANGE_SECONDS: Final = 60 * 60  # between two changes (API reference)
-TIME_TO_LIVE_ATTRIBUTE_CHARACTERS: Final = 255  # <=, and at least 1
 
 # Streams (API reference of DynamoDB Streams).
 LIST_STREAMS_PAGE: Final = 100  # <=
@@ -135,5 +123,3 @@ RESOURCE_POLICY_BYTES: Final = 20 * KIB  # <=
 
 # Tags ("Tagging restrictions").
 TAGS_PER_RESOURCE: Final = 50  # <=
-TAG_KEY_CHARACTERS: Final = 128  # <=
-TAG_VALUE_CHARACTERS: Final = 256  # <=

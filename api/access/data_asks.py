@@ -14,7 +14,7 @@ from msgspec import Struct
 from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.access.facts import DataFacts
 from dynactor.api.access.item_facts import ItemFacts, QueryFacts, ScanFacts, StatementFacts
-from dynactor.api.requests import structures
+from dynactor.api.requests import inputs
 from dynactor.api.requests.foreign_arns import named_table
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import DynamoDBError
@@ -77,7 +77,7 @@ def batch_write_item(asking: Asking) -> Iterator[Ask]:
         yield _of_items(asking, asking.action, name, own, items, members=None)
 
 
-def _written(request: structures.WriteRequestShape) -> Iterator[dict[str, Any]]:
+def _written(request: inputs.WriteRequestShape) -> Iterator[dict[str, Any]]:
     """The items and keys in one write; the operation refuses all but one."""
     if request.PutRequest is not None:
         yield request.PutRequest.Item

@@ -13,8 +13,9 @@ from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.answers.item_answers import joined
 from dynactor.api.execution.operation import DATA_FAULTS, Location, Operation
 from dynactor.api.execution.statements import Outcome, Reading, Task, bound, task_of
-from dynactor.api.requests import shapes, structures
+from dynactor.api.requests import inputs
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import BatchExecuteStatementInput
 from dynactor.api.requests.json_types import check_attribute_value
 from dynactor.model.capacity import consumed_capacity
 from dynactor.model.errors import (
@@ -48,13 +49,6 @@ _CODES: Final[dict[type[DynamoDBError], str]] = {
 }
 
 
-class BatchExecuteStatementInput(structures.Shape, frozen=True):
-    """The members of BatchExecuteStatement."""
-
-    Statements: structures.BatchStatements
-    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
-
-
 async def handle(call: Call[BatchExecuteStatementInput]) -> bytes:
     """Execute statements independently. All must be reads of one item each, or all writes.
 
@@ -86,7 +80,7 @@ async def handle(call: Call[BatchExecuteStatementInput]) -> bytes:
 
 
 def _bound(
-    call: Call[BatchExecuteStatementInput], request: structures.BatchStatementRequestShape
+    call: Call[BatchExecuteStatementInput], request: inputs.BatchStatementRequestShape
 ) -> Statement | DynamoDBError:
     try:
         return bound(call.database, request.Statement, request.Parameters or [])
@@ -99,7 +93,7 @@ def _bound(
 
 def _check_not_mixed(
     statements: Sequence[Statement | DynamoDBError],
-    requests: Sequence[structures.BatchStatementRequestShape],
+    requests: Sequence[inputs.BatchStatementRequestShape],
 ) -> None:
     """Refuse reads together with writes; invalid statements count too."""
     kinds = set()
@@ -117,7 +111,7 @@ def _check_not_mixed(
 def _task(
     call: Call[BatchExecuteStatementInput],
     statement: Statement,
-    request: structures.BatchStatementRequestShape,
+    request: inputs.BatchStatementRequestShape,
 ) -> Task | DynamoDBError:
     try:
         return task_of(

@@ -13,7 +13,7 @@ from dynactor.actors.table.table import ItemRead, Table
 from dynactor.api.access import data_asks
 from dynactor.api.answers.item_answers import joined, projected
 from dynactor.api.execution.operation import BATCH_FAULTS, Effect, Location, Operation
-from dynactor.api.requests import as_of, shapes, structures
+from dynactor.api.requests import as_of, inputs
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.expression_members import (
     check_together,
@@ -21,6 +21,7 @@ from dynactor.api.requests.expression_members import (
     placeholders_of,
     projector_of,
 )
+from dynactor.api.requests.inputs import BatchGetItemInput
 from dynactor.api.requests.table_arn import table_name
 from dynactor.api.requests.validation_errors import NEWER_READS
 from dynactor.model.capacity import Receipt, consumed_capacity
@@ -36,18 +37,11 @@ from dynactor.model.values import item as items
 from dynactor.model.values.item import Item
 
 
-class BatchGetItemInput(structures.Shape, frozen=True, kw_only=True):
-    """The members of BatchGetItem, in the order in which DynamoDB lists their errors."""
-
-    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
-    RequestItems: structures.BatchGetRequests
-
-
 class _TableGets(NamedTuple):
     """The checked keys of one table; ``given_name`` is the name in the request."""
 
     given_name: str
-    request: structures.KeysAndAttributesShape
+    request: inputs.KeysAndAttributesShape
     table: Table
     # One key for each item, even if the request names an item twice with different spellings of
     # its key.
@@ -61,7 +55,7 @@ class _Parsed(NamedTuple):
 
     given_name: str
     name: str
-    request: structures.KeysAndAttributesShape
+    request: inputs.KeysAndAttributesShape
     projector: Projector | None
     # The attributes in which the projection reads nested values.
     nested: set[str]
@@ -251,7 +245,7 @@ def _with_table(database: Database, parsed: _Parsed) -> _TableGets:
     )
 
 
-def _rest(request: structures.KeysAndAttributesShape, keys_left: list[Item]) -> dict[str, Any]:
+def _rest(request: inputs.KeysAndAttributesShape, keys_left: list[Item]) -> dict[str, Any]:
     """The UnprocessedKeys of one table, which the client can send as a new request."""
     rest: dict[str, Any] = {
         name: value

@@ -13,8 +13,9 @@ from dynactor.actors.table.table import Table
 from dynactor.api.access import data_asks
 from dynactor.api.answers.item_answers import collection_metrics, joined
 from dynactor.api.execution.operation import BATCH_FAULTS, Location, Operation
-from dynactor.api.requests import shapes, structures
+from dynactor.api.requests import inputs
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import BatchWriteItemInput
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.capacity import Receipt, consumed_capacity
 from dynactor.model.definitions.index import check_size_with_entries
@@ -33,20 +34,12 @@ from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Delete, Put
 
 
-class BatchWriteItemInput(structures.Shape, frozen=True):
-    """The members of BatchWriteItem."""
-
-    RequestItems: structures.BatchWriteRequests
-    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
-    ReturnItemCollectionMetrics: shapes.ReturnItemCollectionMetrics | None = None
-
-
 class _TableWrites(NamedTuple):
     """The writes of one table; ``given_name`` is the name in the request."""
 
     given_name: str
     name: str
-    requests: list[structures.WriteRequestShape]
+    requests: list[inputs.WriteRequestShape]
     writes: list[Put | Delete]
 
 
@@ -191,7 +184,7 @@ def _checked(request: BatchWriteItemInput) -> list[_TableWrites]:
     return batch
 
 
-def _write(request: structures.WriteRequestShape) -> Put | Delete:
+def _write(request: inputs.WriteRequestShape) -> Put | Delete:
     put, delete = request.PutRequest, request.DeleteRequest
     if put is not None and delete is None:
         size_bytes = items.check(put.Item)
@@ -227,7 +220,7 @@ def _checked_table(database: Database, of_table: _TableWrites) -> tuple[Table, l
     return table, of_all
 
 
-def _as_given(request: structures.WriteRequestShape) -> dict[str, Any]:
+def _as_given(request: inputs.WriteRequestShape) -> dict[str, Any]:
     """A write as in the request, for UnprocessedItems."""
     if request.PutRequest is not None:
         return {"PutRequest": {"Item": request.PutRequest.Item}}

@@ -8,14 +8,8 @@ from dynactor.actors.transfers.bulk_operations import CancelBulkOperation
 from dynactor.api.access import asks
 from dynactor.api.answers import transfers
 from dynactor.api.execution.operation import Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
-
-
-class CancelBulkOperationInput(structures.Shape, frozen=True):
-    """The members of CancelBulkOperation."""
-
-    BulkOperationArn: shapes.BulkOperationArn
+from dynactor.api.requests.inputs import CancelBulkOperationInput
 
 
 async def handle(call: Call[CancelBulkOperationInput]) -> bytes:

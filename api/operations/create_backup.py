@@ -8,17 +8,10 @@ from dynactor.actors.backups.table_backups import CreateTableBackup
 from dynactor.api.access import asks
 from dynactor.api.answers import table_backup
 from dynactor.api.execution.operation import Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.foreign_arns import BACKUP_ARN_ERRORS
+from dynactor.api.requests.inputs import CreateBackupInput
 from dynactor.api.requests.table_arn import table_name
-
-
-class CreateBackupInput(structures.Shape, frozen=True):
-    """The members of CreateBackup."""
-
-    TableName: shapes.ControlTableName
-    BackupName: shapes.BackupName
 
 
 async def handle(call: Call[CreateBackupInput]) -> bytes:

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import CreateGlobalTableInput
 from dynactor.model.tables import global_tables
-
-
-class CreateGlobalTableInput(structures.Shape, frozen=True):
-    """The members of CreateGlobalTable."""
-
-    GlobalTableName: shapes.PlainTableName
-    ReplicationGroup: list[structures.ReplicaShape]
 
 
 def handle(call: Call[CreateGlobalTableInput]) -> bytes:

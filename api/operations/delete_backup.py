@@ -8,14 +8,8 @@ from dynactor.actors.backups.table_backups import DeleteTableBackup
 from dynactor.api.access import asks
 from dynactor.api.answers import table_backup
 from dynactor.api.execution.operation import Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
-
-
-class DeleteBackupInput(structures.Shape, frozen=True):
-    """The members of DeleteBackup."""
-
-    BackupArn: shapes.BackupArn
+from dynactor.api.requests.inputs import DeleteBackupInput
 
 
 async def handle(call: Call[DeleteBackupInput]) -> bytes:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dynactor.api.access import data_asks
 from dynactor.api.answers.item_answers import write_answer
 from dynactor.api.execution.operation import WRITE_FAULTS, Location, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.expression_members import check_together, condition_of, placeholders_of
+from dynactor.api.requests.inputs import DeleteItemInput
 from dynactor.api.requests.table_arn import table_name
 from dynactor.api.requests.validation_errors import NEWER_WRITES, of_request
 from dynactor.model.errors import ValidationException
@@ -15,22 +15,6 @@ from dynactor.model.expressions.key_paths import check_scalar_keys
 from dynactor.model.tables.key_rules import check_key
 from dynactor.model.values import item as items
 from dynactor.model.writes.write import Delete
-
-
-class DeleteItemInput(structures.Shape, frozen=True):
-    """The members of DeleteItem."""
-
-    TableName: shapes.TableName
-    Key: shapes.Key
-    Expected: dict[str, structures.ExpectedAttributeValueShape] | None = None
-    ConditionalOperator: shapes.ConditionalOperator | None = None
-    ReturnValues: shapes.ReturnValue | None = None
-    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
-    ReturnItemCollectionMetrics: shapes.ReturnItemCollectionMetrics | None = None
-    ConditionExpression: str | None = None
-    ExpressionAttributeNames: shapes.ExpressionAttributeNames | None = None
-    ExpressionAttributeValues: shapes.ExpressionAttributeValues | None = None
-    ReturnValuesOnConditionCheckFailure: shapes.ReturnValuesOnConditionCheckFailure | None = None
 
 
 async def handle(call: Call[DeleteItemInput]) -> bytes:

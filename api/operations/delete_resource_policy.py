@@ -7,19 +7,12 @@ from msgspec import json
 from dynactor.actors.table.messages import UpdateTable
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Location, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.foreign_arns import POLICY_ARN_ERRORS
+from dynactor.api.requests.inputs import DeleteResourcePolicyInput
 from dynactor.api.requests.policy_resource import find_resource
 from dynactor.model.tables.policy_rules import PolicyChange, find
 from dynactor.model.tables.table_rules import TableEdit
-
-
-class DeleteResourcePolicyInput(structures.Shape, frozen=True):
-    """The members of DeleteResourcePolicy."""
-
-    ResourceArn: shapes.ResourceArn
-    ExpectedRevisionId: shapes.PolicyRevisionId | None = None
 
 
 async def handle(call: Call[DeleteResourcePolicyInput]) -> bytes:

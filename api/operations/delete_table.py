@@ -8,15 +8,9 @@ from dynactor.actors.table.messages import DeleteTable
 from dynactor.api.access import asks
 from dynactor.api.answers.table_description import deleted_table_description, table_description
 from dynactor.api.execution.operation import Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import DeleteTableInput
 from dynactor.api.requests.table_arn import table_name
-
-
-class DeleteTableInput(structures.Shape, frozen=True):
-    """The members of DeleteTable."""
-
-    TableName: shapes.ControlTableName
 
 
 async def handle(call: Call[DeleteTableInput]) -> bytes:

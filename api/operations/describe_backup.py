@@ -7,14 +7,8 @@ from msgspec import json
 from dynactor.api.access import asks
 from dynactor.api.answers import table_backup
 from dynactor.api.execution.operation import Effect, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
-
-
-class DescribeBackupInput(structures.Shape, frozen=True):
-    """The members of DescribeBackup."""
-
-    BackupArn: shapes.BackupArn
+from dynactor.api.requests.inputs import DescribeBackupInput
 
 
 def handle(call: Call[DescribeBackupInput]) -> bytes:

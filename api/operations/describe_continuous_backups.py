@@ -5,16 +5,10 @@ from __future__ import annotations
 from dynactor.api.access import asks
 from dynactor.api.answers import continuous_backups
 from dynactor.api.execution.operation import Effect, Location, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.foreign_arns import BACKUP_ARN_ERRORS
+from dynactor.api.requests.inputs import DescribeContinuousBackupsInput
 from dynactor.api.requests.table_arn import table_name
-
-
-class DescribeContinuousBackupsInput(structures.Shape, frozen=True):
-    """The members of DescribeContinuousBackups."""
-
-    TableName: shapes.ControlTableName
 
 
 def handle(call: Call[DescribeContinuousBackupsInput]) -> bytes:

@@ -9,19 +9,12 @@ from msgspec import json
 from dynactor.actors.phases.contributor_insights import ContributorInsightsSwitch
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Effect, Location, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import DescribeContributorInsightsInput
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.tables import contributor_insights
 
 _TIME_DIGITS = 3
-
-
-class DescribeContributorInsightsInput(structures.Shape, frozen=True):
-    """The members of DescribeContributorInsights."""
-
-    TableName: shapes.ControlTableName
-    IndexName: shapes.LengthFirstName | None = None
 
 
 async def handle(call: Call[DescribeContributorInsightsInput]) -> bytes:

@@ -8,14 +8,10 @@ from msgspec import json
 
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Effect, Operation
-from dynactor.api.requests import structures
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import DescribeEndpointsInput
 
 _CACHE_MINUTES: Final = 1440
-
-
-class DescribeEndpointsInput(structures.Shape, frozen=True):
-    """DescribeEndpoints has no members."""
 
 
 async def handle(call: Call[DescribeEndpointsInput]) -> bytes:

@@ -7,14 +7,8 @@ from msgspec import json
 from dynactor.api.access import asks
 from dynactor.api.answers import transfers
 from dynactor.api.execution.operation import Effect, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
-
-
-class DescribeExportInput(structures.Shape, frozen=True):
-    """The members of DescribeExport."""
-
-    ExportArn: shapes.ExportArn
+from dynactor.api.requests.inputs import DescribeExportInput
 
 
 def handle(call: Call[DescribeExportInput]) -> bytes:

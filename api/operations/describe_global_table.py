@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Effect, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import DescribeGlobalTableInput
 from dynactor.model.tables import global_tables
-
-
-class DescribeGlobalTableInput(structures.Shape, frozen=True):
-    """The members of DescribeGlobalTable."""
-
-    GlobalTableName: shapes.PlainTableName
 
 
 def handle(call: Call[DescribeGlobalTableInput]) -> bytes:

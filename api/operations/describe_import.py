@@ -7,14 +7,8 @@ from msgspec import json
 from dynactor.api.access import asks
 from dynactor.api.answers import transfers
 from dynactor.api.execution.operation import Effect, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
-
-
-class DescribeImportInput(structures.Shape, frozen=True):
-    """The members of DescribeImport."""
-
-    ImportArn: shapes.ImportArn
+from dynactor.api.requests.inputs import DescribeImportInput
 
 
 def handle(call: Call[DescribeImportInput]) -> bytes:

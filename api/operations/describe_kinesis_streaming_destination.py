@@ -6,16 +6,10 @@ from msgspec import json
 
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Effect, Location, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.destination_arn import described
+from dynactor.api.requests.inputs import DescribeKinesisStreamingDestinationInput
 from dynactor.api.requests.table_arn import table_name
-
-
-class DescribeKinesisStreamingDestinationInput(structures.Shape, frozen=True):
-    """The members of DescribeKinesisStreamingDestination."""
-
-    TableName: shapes.ControlTableName
 
 
 async def handle(call: Call[DescribeKinesisStreamingDestinationInput]) -> bytes:

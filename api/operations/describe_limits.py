@@ -6,18 +6,14 @@ from msgspec import json
 
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Effect, Operation
-from dynactor.api.requests import structures
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import DescribeLimitsInput
 from dynactor.model.limits import (
     ACCOUNT_READ_UNITS,
     ACCOUNT_WRITE_UNITS,
     TABLE_READ_UNITS,
     TABLE_WRITE_UNITS,
 )
-
-
-class DescribeLimitsInput(structures.Shape, frozen=True):
-    """DescribeLimits has no members."""
 
 
 async def handle(_call: Call[DescribeLimitsInput]) -> bytes:

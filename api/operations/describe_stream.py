@@ -10,22 +10,13 @@ from msgspec import json
 from dynactor.api.access import asks
 from dynactor.api.answers.stream_description import stream_description
 from dynactor.api.execution.operation import Effect, Location, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import DYNAMODB_STREAMS, Call
+from dynactor.api.requests.inputs import DescribeStreamInput
 from dynactor.api.requests.stream_arn import find_stream
 from dynactor.api.requests.validation_errors import detected
 from dynactor.model.errors import ValidationException
 from dynactor.model.limits import DESCRIBE_STREAM_SHARDS
 from dynactor.streams.shard import Shard
-
-
-class DescribeStreamInput(structures.Shape, frozen=True):
-    """The members of DescribeStream."""
-
-    StreamArn: shapes.StreamArn
-    Limit: shapes.PositiveInteger | None = None
-    ExclusiveStartShardId: shapes.ShardId | None = None
-    ShardFilter: structures.ShardFilterShape | None = None
 
 
 async def handle(call: Call[DescribeStreamInput]) -> bytes:

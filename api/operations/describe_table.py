@@ -7,15 +7,9 @@ from msgspec import json
 from dynactor.api.access import asks
 from dynactor.api.answers.table_description import table_description
 from dynactor.api.execution.operation import Effect, Location, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import DescribeTableInput
 from dynactor.api.requests.table_arn import table_name
-
-
-class DescribeTableInput(structures.Shape, frozen=True):
-    """The members of DescribeTable."""
-
-    TableName: shapes.ControlTableName
 
 
 async def handle(call: Call[DescribeTableInput]) -> bytes:

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Effect, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import DescribeTableReplicaAutoScalingInput
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.tables import global_tables
-
-
-class DescribeTableReplicaAutoScalingInput(structures.Shape, frozen=True):
-    """The members of DescribeTableReplicaAutoScaling."""
-
-    TableName: shapes.ControlTableName
 
 
 def handle(call: Call[DescribeTableReplicaAutoScalingInput]) -> bytes:

@@ -7,16 +7,10 @@ from msgspec import json
 from dynactor.api.access import asks
 from dynactor.api.answers.table_description import time_to_live_description
 from dynactor.api.execution.operation import Effect, Location, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import DescribeTimeToLiveInput
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException
-
-
-class DescribeTimeToLiveInput(structures.Shape, frozen=True):
-    """The members of DescribeTimeToLive."""
-
-    TableName: shapes.ControlTableName
 
 
 async def handle(call: Call[DescribeTimeToLiveInput]) -> bytes:

@@ -7,23 +7,13 @@ from msgspec import json
 from dynactor.actors.phases.destination_phases import DisableDestination
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.destination_arn import topic_of
+from dynactor.api.requests.inputs import KinesisStreamingDestinationInput
 from dynactor.api.requests.table_arn import table_name
 
 
-class DisableKinesisStreamingDestinationInput(structures.Shape, frozen=True):
-    """The members of DisableKinesisStreamingDestination."""
-
-    TableName: shapes.ControlTableName
-    StreamArn: shapes.StreamArn
-    EnableKinesisStreamingConfiguration: (
-        structures.EnableKinesisStreamingConfigurationShape | None
-    ) = None
-
-
-async def handle(call: Call[DisableKinesisStreamingDestinationInput]) -> bytes:
+async def handle(call: Call[KinesisStreamingDestinationInput]) -> bytes:
     """Publish the changes that a table has recorded so far, and then stop publishing."""
     request = call.request
     name = table_name(request.TableName)
@@ -40,7 +30,7 @@ async def handle(call: Call[DisableKinesisStreamingDestinationInput]) -> bytes:
 
 OPERATION = Operation(
     "DisableKinesisStreamingDestination",
-    DisableKinesisStreamingDestinationInput,
+    KinesisStreamingDestinationInput,
     handle,
     asks=asks.table,
 )

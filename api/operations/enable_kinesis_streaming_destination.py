@@ -7,23 +7,13 @@ from msgspec import json
 from dynactor.actors.phases.destination_phases import EnableDestination
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.destination_arn import topic_of
+from dynactor.api.requests.inputs import KinesisStreamingDestinationInput
 from dynactor.api.requests.table_arn import table_name
 
 
-class EnableKinesisStreamingDestinationInput(structures.Shape, frozen=True):
-    """The members of EnableKinesisStreamingDestination."""
-
-    TableName: shapes.ControlTableName
-    StreamArn: shapes.StreamArn
-    EnableKinesisStreamingConfiguration: (
-        structures.EnableKinesisStreamingConfigurationShape | None
-    ) = None
-
-
-async def handle(call: Call[EnableKinesisStreamingDestinationInput]) -> bytes:
+async def handle(call: Call[KinesisStreamingDestinationInput]) -> bytes:
     """Publish a table's changes to the topic that the StreamArn names."""
     request = call.request
     name, configuration = table_name(request.TableName), request.EnableKinesisStreamingConfiguration
@@ -46,7 +36,7 @@ async def handle(call: Call[EnableKinesisStreamingDestinationInput]) -> bytes:
 
 OPERATION = Operation(
     "EnableKinesisStreamingDestination",
-    EnableKinesisStreamingDestinationInput,
+    KinesisStreamingDestinationInput,
     handle,
     asks=asks.table,
 )

@@ -11,23 +11,11 @@ from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.answers.item_answers import array_member, capacity_member, joined
 from dynactor.api.execution.operation import DATA_FAULTS, Location, Operation
 from dynactor.api.execution.statements import Reading, bound, task_of
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import ExecuteStatementInput
 from dynactor.model.partiql.next_token import Position, encode_position, next_token
 from dynactor.model.partiql.statement import Select, Statement
 from dynactor.model.values.attribute_value import AttributeValue
-
-
-class ExecuteStatementInput(structures.Shape, frozen=True):
-    """The members of ExecuteStatement."""
-
-    Statement: shapes.PartiQLStatement
-    Parameters: shapes.PreparedStatementParameters | None = None
-    ConsistentRead: bool | None = None
-    NextToken: shapes.PartiQLNextToken | None = None
-    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
-    Limit: shapes.PositiveInteger | None = None
-    ReturnValuesOnConditionCheckFailure: shapes.ReturnValuesOnConditionCheckFailure | None = None
 
 
 async def handle(call: Call[ExecuteStatementInput]) -> bytes:

@@ -23,8 +23,9 @@ from dynactor.api.execution.transaction_requests import (
     execute,
     read_items,
 )
-from dynactor.api.requests import shapes, structures
+from dynactor.api.requests import inputs
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import ExecuteTransactionInput
 from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import (
     CancellationReason,
@@ -41,14 +42,6 @@ from dynactor.model.writes.transaction import ActionWrite
 
 _NOT_WELL_FORMED: Final = "Statement wasn't well formed"
 _DUPLICATE: Final = CancellationReason("DuplicateItem", "Duplicate primary key exists in table")
-
-
-class ExecuteTransactionInput(structures.Shape, frozen=True):
-    """The members of ExecuteTransaction."""
-
-    TransactStatements: structures.ParameterizedStatements
-    ClientRequestToken: shapes.ClientRequestToken | None = None
-    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
 
 
 async def handle(call: Call[ExecuteTransactionInput]) -> bytes:
@@ -71,7 +64,7 @@ async def handle(call: Call[ExecuteTransactionInput]) -> bytes:
     return await _read(call, selects)
 
 
-def _bound(ordinal: int, request: structures.ParameterizedStatementShape) -> Statement:
+def _bound(ordinal: int, request: inputs.ParameterizedStatementShape) -> Statement:
     with _faults_of(ordinal):
         return prepare(request.Statement).bound(request.Parameters or ())
 
@@ -186,7 +179,7 @@ def _with_duplicates(
 
 
 def _parsed(
-    ordinal: int, statement: Statement, request: structures.ParameterizedStatementShape
+    ordinal: int, statement: Statement, request: inputs.ParameterizedStatementShape
 ) -> ParsedAction:
     size_bytes = len(request.Statement) + sum(
         map(attribute_value.size_bytes, request.Parameters or ())

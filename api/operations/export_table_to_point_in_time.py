@@ -10,29 +10,12 @@ from dynactor.actors.transfers.table_exports import ExportTable
 from dynactor.api.access import asks, bucket_asks
 from dynactor.api.answers import continuous_backups, transfers
 from dynactor.api.execution.operation import Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.foreign_arns import BACKUP_ARN_ERRORS
+from dynactor.api.requests.inputs import ExportTableToPointInTimeInput
 from dynactor.api.requests.table_arn import NO_ARN, table_name
 from dynactor.model.errors import ValidationException
 from dynactor.model.transfers.item_filter import item_filter
-
-
-class ExportTableToPointInTimeInput(structures.Shape, frozen=True):
-    """The members of ExportTableToPointInTime."""
-
-    TableArn: shapes.ControlTableName
-    S3Bucket: shapes.S3Bucket
-    ExportTime: shapes.Timestamp | None = None
-    ClientToken: shapes.ClientToken | None = None
-    S3BucketOwner: shapes.S3BucketOwner | None = None
-    S3Prefix: shapes.S3Prefix | None = None
-    S3SseAlgorithm: shapes.S3SseAlgorithm | None = None
-    S3SseKmsKeyId: shapes.S3SseKmsKeyId | None = None
-    ExportFormat: shapes.ExportFormat | None = None
-    ExportType: shapes.ExportType | None = None
-    IncrementalExportSpecification: structures.IncrementalExportSpecificationShape | None = None
-    FilterSpecification: structures.FilterSpecificationShape | None = None
 
 
 async def handle(call: Call[ExportTableToPointInTimeInput]) -> bytes:

@@ -8,9 +8,10 @@ from dynactor.actors.table.table import ItemRead, Table
 from dynactor.api.access import data_asks
 from dynactor.api.answers.item_answers import EMPTY, capacity_member, joined, projected
 from dynactor.api.execution.operation import DATA_FAULTS, Effect, Location, Operation
-from dynactor.api.requests import as_of, shapes, structures
+from dynactor.api.requests import as_of
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.expression_members import check_together, placeholders_of, projector_of
+from dynactor.api.requests.inputs import GetItemInput
 from dynactor.api.requests.table_arn import table_name
 from dynactor.api.requests.validation_errors import NEWER_READS
 from dynactor.model.expressions.key_paths import check_scalar_keys
@@ -18,18 +19,6 @@ from dynactor.model.expressions.projection import Projector
 from dynactor.model.keys import key as keys
 from dynactor.model.tables.key_rules import check_key
 from dynactor.model.values import item as items
-
-
-class GetItemInput(structures.Shape, frozen=True):
-    """The members of GetItem."""
-
-    TableName: shapes.TableName
-    Key: shapes.Key
-    AttributesToGet: shapes.AttributeNameList | None = None
-    ConsistentRead: bool | None = None
-    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
-    ProjectionExpression: str | None = None
-    ExpressionAttributeNames: shapes.ExpressionAttributeNames | None = None
 
 
 def handle(call: Call[GetItemInput]) -> bytes | Awaitable[bytes]:

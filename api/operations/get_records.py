@@ -11,8 +11,8 @@ from dynactor.actors.phases.streams import StreamRegistry
 from dynactor.api.access import asks
 from dynactor.api.answers.item_answers import array_member, joined
 from dynactor.api.execution.operation import STREAM_FAULTS, Effect, Location, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import DYNAMODB_STREAMS, Call
+from dynactor.api.requests.inputs import GetRecordsInput
 from dynactor.api.requests.stream_arn import find_shard, find_stream
 from dynactor.model.definitions.table import StreamViewType
 from dynactor.model.errors import (
@@ -26,13 +26,6 @@ from dynactor.streams.shard_iterator import Cursor
 from dynactor.streams.stream_record import stream_record
 
 _MILLISECONDS: Final = 1_000
-
-
-class GetRecordsInput(structures.Shape, frozen=True):
-    """The members of GetRecords."""
-
-    ShardIterator: shapes.ShardIterator
-    Limit: shapes.PositiveInteger | None = None
 
 
 async def handle(call: Call[GetRecordsInput]) -> bytes:

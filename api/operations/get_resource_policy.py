@@ -6,18 +6,12 @@ from msgspec import json
 
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Effect, Location, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.foreign_arns import POLICY_ARN_ERRORS
+from dynactor.api.requests.inputs import GetResourcePolicyInput
 from dynactor.api.requests.policy_resource import find_resource
 from dynactor.model.errors import PolicyNotFoundException
 from dynactor.model.tables.policy_rules import NOT_FOUND, find
-
-
-class GetResourcePolicyInput(structures.Shape, frozen=True):
-    """The members of GetResourcePolicy."""
-
-    ResourceArn: shapes.ResourceArn
 
 
 def handle(call: Call[GetResourcePolicyInput]) -> bytes:

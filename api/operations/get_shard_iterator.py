@@ -10,8 +10,8 @@ from dynactor.actors.phases.streams import TRIMMED, StreamRegistry
 from dynactor.api.access import asks
 from dynactor.api.answers.table_description import stream_arn
 from dynactor.api.execution.operation import Effect, Location, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import DYNAMODB_STREAMS, Call
+from dynactor.api.requests.inputs import GetShardIteratorInput
 from dynactor.api.requests.stream_arn import find_shard, find_stream
 from dynactor.model.errors import TrimmedDataAccessException, ValidationException
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
@@ -22,16 +22,6 @@ from dynactor.streams.shard_iterator import Cursor
 
 _BY_NUMBER: Final = ("AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER")
 _MILLISECONDS: Final = 1_000
-
-
-class GetShardIteratorInput(structures.Shape, frozen=True):
-    """The members of GetShardIterator."""
-
-    StreamArn: shapes.StreamArn
-    ShardId: shapes.ShardId
-    ShardIteratorType: shapes.ShardIteratorType
-    SequenceNumber: shapes.SequenceNumber | None = None
-    Timestamp: shapes.Timestamp | None = None
 
 
 async def handle(call: Call[GetShardIteratorInput]) -> bytes:

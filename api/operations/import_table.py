@@ -11,8 +11,9 @@ from dynactor.api.access import asks, bucket_asks
 from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.answers import transfers
 from dynactor.api.execution.operation import Operation
-from dynactor.api.requests import shapes, structures
+from dynactor.api.requests import inputs
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import ImportTableInput
 from dynactor.api.requests.source_format import check_ion
 from dynactor.api.requests.table_request import (
     attribute_definitions,
@@ -23,17 +24,6 @@ from dynactor.api.requests.table_request import (
 )
 from dynactor.model.errors import ValidationException
 from dynactor.model.tables.table_rules import NewTable, define
-
-
-class ImportTableInput(structures.Shape, frozen=True):
-    """The members of ImportTable."""
-
-    S3BucketSource: structures.S3BucketSourceShape
-    InputFormat: shapes.InputFormat
-    TableCreationParameters: structures.TableCreationParametersShape
-    ClientToken: shapes.ClientToken | None = None
-    InputFormatOptions: structures.InputFormatOptionsShape | None = None
-    InputCompressionType: shapes.InputCompressionType | None = None
 
 
 async def handle(call: Call[ImportTableInput]) -> bytes:
@@ -55,7 +45,7 @@ async def handle(call: Call[ImportTableInput]) -> bytes:
     return json.encode({"ImportTableDescription": transfers.import_description(database, begun)})
 
 
-def _new_table(parameters: structures.TableCreationParametersShape) -> NewTable:
+def _new_table(parameters: inputs.TableCreationParametersShape) -> NewTable:
     indexes = parameters.GlobalSecondaryIndexes
     return NewTable(
         parameters.TableName,

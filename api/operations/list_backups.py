@@ -13,23 +13,12 @@ from dynactor.api.access import asks
 from dynactor.api.answers import table_backup
 from dynactor.api.answers.table_description import backup_arn
 from dynactor.api.execution.operation import Effect, Location, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.foreign_arns import BACKUP_ARN_ERRORS
+from dynactor.api.requests.inputs import ListBackupsInput
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.limits import LIST_BACKUPS_PAGE
 from dynactor.model.tables.table_backup import TableBackup
-
-
-class ListBackupsInput(structures.Shape, frozen=True):
-    """The members of ListBackups."""
-
-    TableName: shapes.ControlTableName | None = None
-    Limit: shapes.BackupsInputLimit | None = None
-    TimeRangeLowerBound: shapes.Timestamp | None = None
-    TimeRangeUpperBound: shapes.Timestamp | None = None
-    ExclusiveStartBackupArn: shapes.BackupArn | None = None
-    BackupType: shapes.BackupTypeFilter | None = None
 
 
 def handle(call: Call[ListBackupsInput]) -> bytes:

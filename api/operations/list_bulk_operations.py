@@ -10,16 +10,9 @@ from dynactor.actors.transfers.bulk_operations import BulkOperations
 from dynactor.api.access import asks
 from dynactor.api.answers import transfers
 from dynactor.api.execution.operation import Effect, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import ListBulkOperationsInput
 from dynactor.model.limits import LIST_BULK_OPERATIONS
-
-
-class ListBulkOperationsInput(structures.Shape, frozen=True):
-    """The members of ListBulkOperations."""
-
-    MaxResults: shapes.ListBulkOperationsMaxLimit | None = None
-    NextToken: shapes.BulkOperationNextToken | None = None
 
 
 def handle(call: Call[ListBulkOperationsInput]) -> bytes:
@@ -31,7 +24,7 @@ def handle(call: Call[ListBulkOperationsInput]) -> bytes:
         for each in database.part(BulkOperations).operations
         if before is None or each.operation_id < before
     ]
-    page = found[: request.MaxResults or LIST_BULK_OPERATIONS[0]]
+    page = found[: request.MaxResults or LIST_BULK_OPERATIONS]
     answer: dict[str, Any] = {
         "BulkOperationsSummaryList": [
             transfers.bulk_operation_summary(database, each) for each in page

@@ -12,22 +12,14 @@ from dynactor.actors.database.database import Database
 from dynactor.actors.phases.contributor_insights import ContributorInsightsSwitch
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Effect, Location, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import ListContributorInsightsInput
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.definitions.table import ContributorInsights, TableDefinition
 from dynactor.model.errors import ValidationException
 from dynactor.model.limits import LIST_CONTRIBUTOR_INSIGHTS_PAGE
 
 _decode_token: Final = json.Decoder(tuple[str, str]).decode
-
-
-class ListContributorInsightsInput(structures.Shape, frozen=True):
-    """The members of ListContributorInsights."""
-
-    TableName: shapes.ControlTableName | None = None
-    NextToken: str | None = None
-    MaxResults: shapes.ListContributorInsightsLimit | None = None
 
 
 class _Resource(NamedTuple):

@@ -11,21 +11,13 @@ from dynactor.actors.transfers.table_exports import TableExports
 from dynactor.api.access import asks
 from dynactor.api.answers import transfers
 from dynactor.api.execution.operation import Effect, Location, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import ListExportsInput
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException
 from dynactor.model.limits import LIST_EXPORTS_PAGE
 
 _TOKEN: Final = re.compile(r"[0-9]{14,}-[0-9a-f]{8}\Z", re.ASCII)
-
-
-class ListExportsInput(structures.Shape, frozen=True):
-    """The members of ListExports."""
-
-    TableArn: shapes.ControlTableName | None = None
-    MaxResults: shapes.ListExportsMaxLimit | None = None
-    NextToken: str | None = None
 
 
 def handle(call: Call[ListExportsInput]) -> bytes:

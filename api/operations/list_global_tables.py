@@ -6,16 +6,8 @@ from msgspec import json
 
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Effect, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
-
-
-class ListGlobalTablesInput(structures.Shape, frozen=True):
-    """The members of ListGlobalTables."""
-
-    ExclusiveStartGlobalTableName: shapes.PlainTableName | None = None
-    Limit: shapes.PositiveInteger | None = None
-    RegionName: str | None = None
+from dynactor.api.requests.inputs import ListGlobalTablesInput
 
 
 def handle(call: Call[ListGlobalTablesInput]) -> bytes:

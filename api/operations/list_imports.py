@@ -10,18 +10,10 @@ from dynactor.actors.transfers.table_imports import TableImports
 from dynactor.api.access import asks
 from dynactor.api.answers import transfers
 from dynactor.api.execution.operation import Effect, Location, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import ListImportsInput
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.limits import LIST_IMPORTS
-
-
-class ListImportsInput(structures.Shape, frozen=True):
-    """The members of ListImports."""
-
-    TableArn: shapes.ControlTableName | None = None
-    PageSize: shapes.ListImportsMaxLimit | None = None
-    NextToken: shapes.ImportNextToken | None = None
 
 
 def handle(call: Call[ListImportsInput]) -> bytes:
@@ -36,7 +28,7 @@ def handle(call: Call[ListImportsInput]) -> bytes:
         for each in database.part(TableImports).imports
         if (name is None or each.table_name == name) and (before is None or each.import_id < before)
     ]
-    page = found[: request.PageSize or LIST_IMPORTS[0]]
+    page = found[: request.PageSize or LIST_IMPORTS]
     answer: dict[str, Any] = {
         "ImportSummaryList": [transfers.import_summary(database, each) for each in page]
     }

@@ -11,19 +11,11 @@ from dynactor.actors.phases.streams import StreamRegistry
 from dynactor.api.access import asks
 from dynactor.api.answers.table_description import stream_arn
 from dynactor.api.execution.operation import Effect, Location, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import DYNAMODB_STREAMS, Call
+from dynactor.api.requests.inputs import ListStreamsInput
 from dynactor.api.requests.stream_arn import named
 from dynactor.model.errors import ValidationException
 from dynactor.model.limits import LIST_STREAMS_PAGE
-
-
-class ListStreamsInput(structures.Shape, frozen=True):
-    """The members of ListStreams."""
-
-    TableName: shapes.PlainTableName | None = None
-    Limit: shapes.PositiveInteger | None = None
-    ExclusiveStartStreamArn: shapes.StreamArn | None = None
 
 
 async def handle(call: Call[ListStreamsInput]) -> bytes:

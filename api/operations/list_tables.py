@@ -11,16 +11,9 @@ from msgspec import json
 from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.access.facts import ActionFacts
 from dynactor.api.execution.operation import Effect, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import ListTablesInput
 from dynactor.model.limits import LIST_TABLES_PAGE
-
-
-class ListTablesInput(structures.Shape, frozen=True):
-    """The members of ListTables."""
-
-    ExclusiveStartTableName: shapes.PlainTableName | None = None
-    Limit: shapes.ListTablesLimit | None = None
 
 
 async def handle(call: Call[ListTablesInput]) -> bytes:

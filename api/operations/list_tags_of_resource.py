@@ -6,17 +6,10 @@ from msgspec import json
 
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Effect, Location, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import ListTagsOfResourceInput
 from dynactor.api.requests.resource_arn import no_such_resource, tagged_table_name
 from dynactor.model.errors import ResourceNotFoundException
-
-
-class ListTagsOfResourceInput(structures.Shape, frozen=True):
-    """The members of ListTagsOfResource."""
-
-    ResourceArn: shapes.ResourceArn
-    NextToken: str | None = None
 
 
 async def handle(call: Call[ListTagsOfResourceInput]) -> bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dynactor.api.access import data_asks
 from dynactor.api.answers.item_answers import write_answer
 from dynactor.api.execution.operation import WRITE_FAULTS, Location, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.expression_members import (
     check_together,
@@ -13,6 +12,7 @@ from dynactor.api.requests.expression_members import (
     is_plain,
     placeholders_of,
 )
+from dynactor.api.requests.inputs import PutItemInput
 from dynactor.api.requests.table_arn import table_name
 from dynactor.api.requests.validation_errors import NEWER_WRITES, of_request
 from dynactor.model.definitions.index import check_size_with_entries
@@ -22,22 +22,6 @@ from dynactor.model.expressions.key_paths import check_scalar_keys
 from dynactor.model.tables.key_rules import check_index_keys, check_item_key
 from dynactor.model.values import item as items
 from dynactor.model.writes.write import Put
-
-
-class PutItemInput(structures.Shape, frozen=True):
-    """The members of PutItem."""
-
-    TableName: shapes.TableName
-    Item: shapes.AttributeMap
-    Expected: dict[str, structures.ExpectedAttributeValueShape] | None = None
-    ReturnValues: shapes.ReturnValue | None = None
-    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
-    ReturnItemCollectionMetrics: shapes.ReturnItemCollectionMetrics | None = None
-    ConditionalOperator: shapes.ConditionalOperator | None = None
-    ConditionExpression: str | None = None
-    ExpressionAttributeNames: shapes.ExpressionAttributeNames | None = None
-    ExpressionAttributeValues: shapes.ExpressionAttributeValues | None = None
-    ReturnValuesOnConditionCheckFailure: shapes.ReturnValuesOnConditionCheckFailure | None = None
 
 
 async def handle(call: Call[PutItemInput]) -> bytes:

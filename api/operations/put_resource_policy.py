@@ -7,21 +7,12 @@ from msgspec import json
 from dynactor.actors.table.messages import UpdateTable
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Location, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.foreign_arns import POLICY_ARN_ERRORS
+from dynactor.api.requests.inputs import PutResourcePolicyInput
 from dynactor.api.requests.policy_resource import check_policy, find_resource, is_of_stream
 from dynactor.model.tables.policy_rules import PolicyChange, find
 from dynactor.model.tables.table_rules import TableEdit
-
-
-class PutResourcePolicyInput(structures.Shape, frozen=True):
-    """The members of PutResourcePolicy."""
-
-    ResourceArn: shapes.ResourceArn
-    Policy: str
-    ExpectedRevisionId: shapes.PolicyRevisionId | None = None
-    ConfirmRemoveSelfResourceAccess: bool | None = None
 
 
 async def handle(call: Call[PutResourcePolicyInput]) -> bytes:

@@ -20,7 +20,7 @@ from dynactor.api.execution.page_requests import (
     query_start,
     start_position,
 )
-from dynactor.api.requests import as_of, shapes, structures
+from dynactor.api.requests import as_of
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.expression_members import (
     check_together,
@@ -31,6 +31,7 @@ from dynactor.api.requests.expression_members import (
     placeholders_of,
     projector_of,
 )
+from dynactor.api.requests.inputs import QueryInput
 from dynactor.api.requests.table_arn import table_name
 from dynactor.api.requests.validation_errors import NEWER_READS, detected
 from dynactor.model.definitions.index import IndexDefinition
@@ -45,28 +46,6 @@ from dynactor.model.reads.page import Page, PageRules
 from dynactor.model.tables.key_rules import check_condition_size
 from dynactor.model.values import attribute_value
 from dynactor.model.values.item import Item
-
-
-class QueryInput(structures.Shape, frozen=True):
-    """The members of Query, in the order in which DynamoDB finds their errors."""
-
-    TableName: shapes.TableName
-    IndexName: shapes.IndexName | None = None
-    ConditionalOperator: shapes.ConditionalOperator | None = None
-    Select: shapes.Select | None = None
-    AttributesToGet: shapes.AttributeNameList | None = None
-    Limit: shapes.PositiveInteger | None = None
-    ConsistentRead: bool | None = None
-    KeyConditions: dict[str, structures.ConditionShape] | None = None
-    QueryFilter: dict[str, structures.ConditionShape] | None = None
-    ScanIndexForward: bool | None = None
-    ExclusiveStartKey: shapes.Key | None = None
-    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
-    ProjectionExpression: str | None = None
-    FilterExpression: str | None = None
-    KeyConditionExpression: str | None = None
-    ExpressionAttributeNames: shapes.ExpressionAttributeNames | None = None
-    ExpressionAttributeValues: shapes.ExpressionAttributeValues | None = None
 
 
 def handle(call: Call[QueryInput]) -> bytes | Awaitable[bytes]:

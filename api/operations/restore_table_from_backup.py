@@ -12,17 +12,11 @@ from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.answers import table_backup
 from dynactor.api.answers.table_description import table_description
 from dynactor.api.execution.operation import Operation
-from dynactor.api.requests import shapes
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.foreign_arns import RESTORE_ARN_ERRORS
-from dynactor.api.requests.restore_request import RestoreShape, restore_overrides
+from dynactor.api.requests.inputs import RestoreTableFromBackupInput
+from dynactor.api.requests.restore_request import restore_overrides
 from dynactor.model.tables.restore_rules import restored
-
-
-class RestoreTableFromBackupInput(RestoreShape, frozen=True):
-    """The members of RestoreTableFromBackup."""
-
-    BackupArn: shapes.BackupArn
 
 
 async def handle(call: Call[RestoreTableFromBackupInput]) -> bytes:

@@ -12,22 +12,13 @@ from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.answers import continuous_backups
 from dynactor.api.answers.table_description import table_description
 from dynactor.api.execution.operation import Operation
-from dynactor.api.requests import shapes
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.foreign_arns import RESTORE_ARN_ERRORS
-from dynactor.api.requests.restore_request import RestoreShape, restore_overrides
+from dynactor.api.requests.inputs import RestoreTableToPointInTimeInput
+from dynactor.api.requests.restore_request import restore_overrides
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException
 from dynactor.model.tables.restore_rules import restored
-
-
-class RestoreTableToPointInTimeInput(RestoreShape, frozen=True, kw_only=True):
-    """The members of RestoreTableToPointInTime."""
-
-    SourceTableArn: shapes.ControlTableName | None = None
-    SourceTableName: shapes.PlainTableName | None = None
-    UseLatestRestorableTime: bool | None = None
-    RestoreDateTime: shapes.Timestamp | None = None
 
 
 async def handle(call: Call[RestoreTableToPointInTimeInput]) -> bytes:

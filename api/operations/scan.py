@@ -13,7 +13,7 @@ from dynactor.api.execution.page_requests import (
     page_rules,
     scan_start,
 )
-from dynactor.api.requests import as_of, shapes, structures
+from dynactor.api.requests import as_of
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.expression_members import (
     check_together,
@@ -23,33 +23,13 @@ from dynactor.api.requests.expression_members import (
     placeholders_of,
     projector_of,
 )
+from dynactor.api.requests.inputs import ScanInput
 from dynactor.api.requests.maintenance_header import is_maintenance
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions.key_paths import check_scalar_keys
 from dynactor.model.key_conditions import key_range
 from dynactor.model.key_conditions.key_range import KeyRange
-
-
-class ScanInput(structures.Shape, frozen=True):
-    """The members of Scan."""
-
-    TableName: shapes.TableName
-    IndexName: shapes.IndexName | None = None
-    AttributesToGet: shapes.AttributeNameList | None = None
-    Limit: shapes.PositiveInteger | None = None
-    Select: shapes.Select | None = None
-    ScanFilter: dict[str, structures.ConditionShape] | None = None
-    ConditionalOperator: shapes.ConditionalOperator | None = None
-    ExclusiveStartKey: shapes.Key | None = None
-    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
-    TotalSegments: shapes.ScanTotalSegments | None = None
-    Segment: shapes.ScanSegment | None = None
-    ProjectionExpression: str | None = None
-    FilterExpression: str | None = None
-    ExpressionAttributeNames: shapes.ExpressionAttributeNames | None = None
-    ExpressionAttributeValues: shapes.ExpressionAttributeValues | None = None
-    ConsistentRead: bool | None = None
 
 
 async def handle(call: Call[ScanInput]) -> bytes:

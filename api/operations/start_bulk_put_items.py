@@ -11,22 +11,11 @@ from dynactor.api.access import asks, bucket_asks
 from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.answers import transfers
 from dynactor.api.execution.operation import Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import StartBulkPutItemsInput
 from dynactor.api.requests.source_format import check_ion
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException
-
-
-class StartBulkPutItemsInput(structures.Shape, frozen=True):
-    """The members of StartBulkPutItems."""
-
-    InputS3Configuration: structures.InputS3ConfigurationShape
-    OutputS3Configuration: structures.OutputS3ConfigurationShape
-    TableName: shapes.ControlTableName
-    ClientToken: shapes.ClientToken | None = None
-    MaxWriteRequestUnits: shapes.BulkOperationMaxWriteRequestUnits | None = None
-    PerformanceTier: shapes.BulkOperationPerformanceTier | None = None
 
 
 async def handle(call: Call[StartBulkPutItemsInput]) -> bytes:

@@ -5,18 +5,11 @@ from __future__ import annotations
 from dynactor.actors.table.messages import UpdateTable
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Location, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import TagResourceInput
 from dynactor.api.requests.resource_arn import no_such_resource, tagged_table_name
 from dynactor.model.errors import ResourceNotFoundException, ValidationException
 from dynactor.model.tables.table_rules import TableEdit
-
-
-class TagResourceInput(structures.Shape, frozen=True):
-    """The members of TagResource."""
-
-    ResourceArn: shapes.ResourceArn
-    Tags: list[structures.TagShape]
 
 
 async def handle(call: Call[TagResourceInput]) -> bytes:

@@ -19,9 +19,10 @@ from dynactor.api.execution.transaction_requests import (
     checked_size_bytes,
     read_items,
 )
-from dynactor.api.requests import shapes, structures
+from dynactor.api.requests import inputs
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.expression_members import check_together, placeholders_of
+from dynactor.api.requests.inputs import TransactGetItemsInput
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions.key_paths import check_scalar_keys
@@ -30,15 +31,8 @@ from dynactor.model.tables.key_rules import check_key, check_key_not_empty
 from dynactor.model.values.stored_item import StoredItem
 
 
-class TransactGetItemsInput(structures.Shape, frozen=True):
-    """The members of TransactGetItems."""
-
-    TransactItems: structures.TransactGetItems
-    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
-
-
 class _ParsedGet(NamedTuple):
-    request: structures.GetShape
+    request: inputs.GetShape
     projector: Projector | None
     # The attributes in which the projection reads nested values.
     nested: set[str]
@@ -68,13 +62,13 @@ def _response(stored: StoredItem | None, projector: Projector | None) -> bytes:
     return EMPTY if shown == EMPTY else joined([b'"Item":' + shown])
 
 
-def _parsed(get: structures.GetShape) -> _ParsedGet:
+def _parsed(get: inputs.GetShape) -> _ParsedGet:
     check_together(get)
     checked_size_bytes(get.Key, partial(_bound, get))
     return _bound(get)
 
 
-def _bound(get: structures.GetShape) -> _ParsedGet:
+def _bound(get: inputs.GetShape) -> _ParsedGet:
     placeholders = placeholders_of(get)
     projector = None
     if get.ProjectionExpression is not None:

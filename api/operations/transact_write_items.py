@@ -17,9 +17,10 @@ from dynactor.api.execution.transaction_requests import (
     execute,
     metrics_members,
 )
-from dynactor.api.requests import shapes, structures
+from dynactor.api.requests import inputs, shapes
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.expression_members import check_together, is_plain, placeholders_of
+from dynactor.api.requests.inputs import TransactWriteItemsInput
 from dynactor.model.definitions.index import check_size_with_entries
 from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import ValidationException
@@ -42,23 +43,11 @@ from dynactor.model.writes.transaction import Check
 from dynactor.model.writes.write import Delete, Put, Update
 
 _Action: TypeAlias = (
-    structures.PutShape
-    | structures.UpdateShape
-    | structures.DeleteShape
-    | structures.ConditionCheckShape
+    inputs.PutShape | inputs.UpdateShape | inputs.DeleteShape | inputs.ConditionCheckShape
 )
 
 # Number of kinds of actions.
 _KINDS: Final = 4
-
-
-class TransactWriteItemsInput(structures.Shape, frozen=True):
-    """The members of TransactWriteItems, in the order in which DynamoDB lists their errors."""
-
-    TransactItems: structures.TransactWriteItems
-    ClientRequestToken: shapes.ClientRequestToken | None = None
-    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
-    ReturnItemCollectionMetrics: shapes.ReturnItemCollectionMetrics | None = None
 
 
 async def handle(call: Call[TransactWriteItemsInput]) -> bytes:
@@ -78,7 +67,7 @@ async def handle(call: Call[TransactWriteItemsInput]) -> bytes:
     return joined(members)
 
 
-def _parsed(one: structures.TransactWriteItemShape) -> ParsedAction:
+def _parsed(one: inputs.TransactWriteItemShape) -> ParsedAction:
     action = one.Put or one.Update or one.Delete or one.ConditionCheck
     if action is None:
         raise ValidationException(
@@ -92,17 +81,17 @@ def _parsed(one: structures.TransactWriteItemShape) -> ParsedAction:
         # Without expressions and legacy parameters there is no combination to check.
         check_together(action)
     match action:
-        case structures.PutShape():
+        case inputs.PutShape():
             return _put(action)
-        case structures.UpdateShape():
+        case inputs.UpdateShape():
             return _update(action)
-        case structures.DeleteShape():
+        case inputs.DeleteShape():
             return _delete(action)
-        case structures.ConditionCheckShape():
+        case inputs.ConditionCheckShape():
             return _check(action)
 
 
-def _put(request: structures.PutShape) -> ParsedAction:
+def _put(request: inputs.PutShape) -> ParsedAction:
     item = request.Item
     size_bytes = checked_size_bytes(item, partial(_check_expressions, request))
     items.check_size(size_bytes)
@@ -136,7 +125,7 @@ def _put_on(put: Put, definition: TableDefinition, is_key_checked: bool) -> Put:
     return put
 
 
-def _update(request: structures.UpdateShape) -> ParsedAction:
+def _update(request: inputs.UpdateShape) -> ParsedAction:
     size_bytes = checked_size_bytes(request.Key, partial(_check_expressions, request))
     placeholders = placeholders_of(request)
     update = Update(
@@ -166,7 +155,7 @@ def _update_on(
     return update
 
 
-def _delete(request: structures.DeleteShape) -> ParsedAction:
+def _delete(request: inputs.DeleteShape) -> ParsedAction:
     size_bytes = checked_size_bytes(request.Key, partial(_check_expressions, request))
     placeholders = placeholders_of(request)
     delete = Delete(
@@ -183,7 +172,7 @@ def _delete(request: structures.DeleteShape) -> ParsedAction:
     )
 
 
-def _check(request: structures.ConditionCheckShape) -> ParsedAction:
+def _check(request: inputs.ConditionCheckShape) -> ParsedAction:
     size_bytes = checked_size_bytes(request.Key, partial(_check_expressions, request))
     placeholders = placeholders_of(request)
     check = Check(
@@ -239,7 +228,7 @@ def _check_update(update: Update, placeholders: Placeholders, definition: TableD
 def _check_expressions(action: _Action) -> None:
     """Raise the error of an action's expressions, if any."""
     placeholders = placeholders_of(action)
-    if isinstance(action, structures.UpdateShape):
+    if isinstance(action, inputs.UpdateShape):
         parse_update(action.UpdateExpression, placeholders)
     _condition(action.ConditionExpression, placeholders)
     placeholders.check_all_used()

@@ -6,20 +6,13 @@ from dynactor.actors.backups.point_in_time import UpdateRecovery
 from dynactor.api.access import asks
 from dynactor.api.answers import continuous_backups
 from dynactor.api.execution.operation import Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.foreign_arns import BACKUP_ARN_ERRORS
+from dynactor.api.requests.inputs import UpdateContinuousBackupsInput
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException
 from dynactor.model.limits import RECOVERY_DAYS
 from dynactor.model.tables.schema_rules import INVALID
-
-
-class UpdateContinuousBackupsInput(structures.Shape, frozen=True):
-    """The members of UpdateContinuousBackups."""
-
-    TableName: shapes.ControlTableName
-    PointInTimeRecoverySpecification: structures.PointInTimeRecoverySpecificationShape
 
 
 async def handle(call: Call[UpdateContinuousBackupsInput]) -> bytes:

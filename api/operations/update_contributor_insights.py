@@ -7,18 +7,9 @@ from msgspec import json
 from dynactor.actors.phases.contributor_insights import UpdateContributorInsights
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import UpdateContributorInsightsInput
 from dynactor.api.requests.table_arn import table_name
-
-
-class UpdateContributorInsightsInput(structures.Shape, frozen=True):
-    """The members of UpdateContributorInsights."""
-
-    TableName: shapes.ControlTableName
-    ContributorInsightsAction: shapes.ContributorInsightsAction
-    IndexName: shapes.LengthFirstName | None = None
-    ContributorInsightsMode: shapes.ContributorInsightsMode | None = None
 
 
 async def handle(call: Call[UpdateContributorInsightsInput]) -> bytes:

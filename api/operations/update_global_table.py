@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import UpdateGlobalTableInput
 from dynactor.model.errors import ValidationException
 from dynactor.model.tables import global_tables
-
-
-class UpdateGlobalTableInput(structures.Shape, frozen=True):
-    """The members of UpdateGlobalTable."""
-
-    GlobalTableName: shapes.PlainTableName
-    ReplicaUpdates: list[structures.ReplicaUpdateShape]
 
 
 def handle(call: Call[UpdateGlobalTableInput]) -> bytes:

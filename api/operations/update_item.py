@@ -5,7 +5,6 @@ from __future__ import annotations
 from dynactor.api.access import data_asks
 from dynactor.api.answers.item_answers import write_answer
 from dynactor.api.execution.operation import WRITE_FAULTS, Location, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.expression_members import (
     check_together,
@@ -13,6 +12,7 @@ from dynactor.api.requests.expression_members import (
     placeholders_of,
     update_of,
 )
+from dynactor.api.requests.inputs import UpdateItemInput
 from dynactor.api.requests.table_arn import table_name
 from dynactor.api.requests.validation_errors import NEWER_WRITES, of_request
 from dynactor.model.expressions.key_paths import check_scalar_keys
@@ -21,27 +21,6 @@ from dynactor.model.expressions.update_size import check_expression_size
 from dynactor.model.tables.key_rules import check_index_key_types, check_key, check_no_key_updated
 from dynactor.model.values import item as items
 from dynactor.model.writes.write import Update
-
-
-class UpdateItemInput(structures.Shape, frozen=True, kw_only=True):
-    """The members of UpdateItem, in the order in which DynamoDB lists their errors.
-
-    The first five are observed on AWS.
-    """
-
-    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
-    TableName: shapes.TableName
-    ReturnValues: shapes.ReturnValue | None = None
-    ConditionalOperator: shapes.ConditionalOperator | None = None
-    Key: shapes.Key
-    AttributeUpdates: dict[str, structures.AttributeValueUpdateShape] | None = None
-    Expected: dict[str, structures.ExpectedAttributeValueShape] | None = None
-    ReturnItemCollectionMetrics: shapes.ReturnItemCollectionMetrics | None = None
-    UpdateExpression: str | None = None
-    ConditionExpression: str | None = None
-    ExpressionAttributeNames: shapes.ExpressionAttributeNames | None = None
-    ExpressionAttributeValues: shapes.ExpressionAttributeValues | None = None
-    ReturnValuesOnConditionCheckFailure: shapes.ReturnValuesOnConditionCheckFailure | None = None
 
 
 async def handle(call: Call[UpdateItemInput]) -> bytes:

@@ -7,21 +7,11 @@ from msgspec import json
 from dynactor.actors.phases.destination_phases import UpdateDestination
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.destination_arn import topic_of
+from dynactor.api.requests.inputs import UpdateKinesisStreamingDestinationInput
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException
-
-
-class UpdateKinesisStreamingDestinationInput(structures.Shape, frozen=True):
-    """The members of UpdateKinesisStreamingDestination."""
-
-    TableName: shapes.ControlTableName
-    StreamArn: shapes.StreamArn
-    UpdateKinesisStreamingConfiguration: (
-        structures.UpdateKinesisStreamingConfigurationShape | None
-    ) = None
 
 
 async def handle(call: Call[UpdateKinesisStreamingDestinationInput]) -> bytes:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Final
 
-from msgspec import Meta, json
+from msgspec import json
 
 from dynactor.actors.table.messages import UpdateTable
 from dynactor.api.access import asks
 from dynactor.api.answers.table_description import table_description
 from dynactor.api.execution.operation import Location, Operation
-from dynactor.api.requests import shapes, structures
+from dynactor.api.requests import inputs
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import UpdateTableInput
 from dynactor.api.requests.table_arn import table_name
 from dynactor.api.requests.table_request import (
     attribute_definitions,
@@ -24,38 +25,6 @@ from dynactor.model.errors import ValidationException
 from dynactor.model.tables.global_index_rules import GlobalIndexUpdate
 from dynactor.model.tables.schema_rules import INVALID
 from dynactor.model.tables.table_rules import TableEdit, check_edit
-
-
-class UpdateTableInput(structures.Shape, frozen=True):
-    """The members of UpdateTable, in the order in which DynamoDB lists their errors.
-
-    The first four are measured (dynalite's suites, run against AWS).
-    """
-
-    TableName: shapes.ControlTableName
-    ProvisionedThroughput: structures.ProvisionedThroughputShape | None = None
-    BillingMode: shapes.BillingMode | None = None
-    GlobalSecondaryIndexUpdates: list[structures.GlobalSecondaryIndexUpdateShape] | None = None
-    AttributeDefinitions: list[structures.AttributeDefinitionShape] | None = None
-    StreamSpecification: structures.StreamSpecificationShape | None = None
-    SSESpecification: structures.SSESpecificationShape | None = None
-    ReplicaUpdates: (
-        Annotated[list[structures.ReplicationGroupUpdateShape], Meta(min_length=1)] | None
-    ) = None
-    TableClass: shapes.TableClass | None = None
-    DeletionProtectionEnabled: bool | None = None
-    MultiRegionConsistency: shapes.MultiRegionConsistency | None = None
-    GlobalTableWitnessUpdates: (
-        Annotated[
-            list[structures.GlobalTableWitnessGroupUpdateShape], Meta(min_length=1, max_length=1)
-        ]
-        | None
-    ) = None
-    OnDemandThroughput: structures.OnDemandThroughputShape | None = None
-    WarmThroughput: structures.WarmThroughputShape | None = None
-    GlobalTableSettingsReplicationMode: shapes.GlobalTableSettingsReplicationMode | None = None
-    DisassociationProtectionEnabled: bool | None = None
-    VectorIndexUpdates: list[structures.VectorIndexUpdateShape] | None = None
 
 
 async def handle(call: Call[UpdateTableInput]) -> bytes:
@@ -99,7 +68,7 @@ _INDEX_ACTIONS: Final = (
 )
 
 
-def _check_index_updates(updates: list[structures.GlobalSecondaryIndexUpdateShape]) -> None:
+def _check_index_updates(updates: list[inputs.GlobalSecondaryIndexUpdateShape]) -> None:
     """Check that each entry has one action.
 
     The message for several actions is our own, because AWS's is not known.
@@ -112,7 +81,7 @@ def _check_index_updates(updates: list[structures.GlobalSecondaryIndexUpdateShap
             raise ValidationException(f"{INVALID}Only one of {_INDEX_ACTIONS} may be specified")
 
 
-def _index_update(shape: structures.UpdateGlobalSecondaryIndexActionShape) -> GlobalIndexUpdate:
+def _index_update(shape: inputs.UpdateGlobalSecondaryIndexActionShape) -> GlobalIndexUpdate:
     return GlobalIndexUpdate(
         shape.IndexName,
         throughput(shape.ProvisionedThroughput),

@@ -7,17 +7,10 @@ from msgspec import json
 from dynactor.actors.table.messages import UpdateTimeToLive
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Location, Operation
-from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import UpdateTimeToLiveInput
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.tables.time_to_live import TimeToLiveChange
-
-
-class UpdateTimeToLiveInput(structures.Shape, frozen=True):
-    """The members of UpdateTimeToLive."""
-
-    TableName: shapes.ControlTableName
-    TimeToLiveSpecification: structures.TimeToLiveSpecificationShape
 
 
 async def handle(call: Call[UpdateTimeToLiveInput]) -> bytes:

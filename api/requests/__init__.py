@@ -1,10 +1,10 @@
 """Requests: the shapes of their input, its validation, and the parts that operations share.
 
-``shapes.py`` and ``structures.py`` have DynamoDB's input shapes; a test compares them with
-botocore's service model. Decoding a body into them is the fast path. If that fails,
-``input_decoder.py`` walks the body again and finds the errors in DynamoDB's order: JSON types
-first, then all broken constraints. The operation's own rules follow, raised as errors of
-``model/errors.py``. Only ``api/http/protocol.py`` turns them into JSON.
+``inputs.py`` has the inputs of DynamoDB's operations, generated from botocore's service models.
+``shapes.py`` has the simple shapes with rules that the models do not have. Decoding a body into an
+input is the fast path. If that fails, ``input_decoder.py`` walks the body again and finds the
+errors in DynamoDB's order: JSON types first, then all broken constraints. The operation's own rules
+follow, raised as errors of ``model/errors.py``. Only ``api/http/protocol.py`` turns them into JSON.
 
 ``validation_errors.py`` alone defines the texts and the order of request errors by operation. AWS
 checks requests in two layers, an older and a newer one, and each operation belongs to one of them.

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct, structs
 
-from dynactor.api.requests import shapes, structures
+from dynactor.api.requests import inputs, shapes
 from dynactor.model.expressions.condition import Condition, parse_condition
 from dynactor.model.expressions.parameters import check_parameters
 from dynactor.model.expressions.placeholders import Placeholders
@@ -52,7 +52,7 @@ class Conditional(Protocol):
     @property
     def ConditionExpression(self) -> str | None: ...  # noqa: N802, D102 - the wire's name
     @property
-    def Expected(self) -> Mapping[str, structures.ExpectedAttributeValueShape] | None: ...  # noqa: N802, D102
+    def Expected(self) -> Mapping[str, inputs.ExpectedAttributeValueShape] | None: ...  # noqa: N802, D102
     @property
     def ConditionalOperator(self) -> str | None: ...  # noqa: N802, D102
 
@@ -153,7 +153,7 @@ def filter_of(
 
 
 def legacy_filter_of(
-    conditions: Mapping[str, structures.ConditionShape] | None, conditional_operator: str | None
+    conditions: Mapping[str, inputs.ConditionShape] | None, conditional_operator: str | None
 ) -> Condition | None:
     """The condition of QueryFilter or ScanFilter, which DynamoDB checks before expressions.
 
@@ -165,7 +165,7 @@ def legacy_filter_of(
 
 def key_terms_of(
     expression: str | None,
-    conditions: Mapping[str, structures.ConditionShape] | None,
+    conditions: Mapping[str, inputs.ConditionShape] | None,
     placeholders: Placeholders,
 ) -> KeyTerms | LegacyKeyTerms:
     """The key condition of a Query, not yet checked against the key schema.
@@ -202,7 +202,7 @@ def legacy_projector_of(request: Projecting) -> Projector | None:
 
 def update_of(
     expression: str | None,
-    updates: Mapping[str, structures.AttributeValueUpdateShape] | None,
+    updates: Mapping[str, inputs.AttributeValueUpdateShape] | None,
     placeholders: Placeholders,
 ) -> Update | None:
     """The update of an UpdateItem; None if it changes no attribute.

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from dynactor.api.requests import shapes, structures
+from typing import TypeAlias
+
+from dynactor.api.requests import inputs
 from dynactor.api.requests.table_request import given, new_global_index, new_local_index, throughput
 from dynactor.model.errors import ValidationException
 from dynactor.model.tables.restore_rules import RestoreOverrides
 
-
-class RestoreShape(structures.Shape, frozen=True, kw_only=True):
-    """The new table's name, and the settings that differ from the source's."""
-
-    TargetTableName: shapes.LengthFirstName
-    BillingModeOverride: shapes.BillingMode | None = None
-    GlobalSecondaryIndexOverride: list[structures.GlobalSecondaryIndexShape] | None = None
-    LocalSecondaryIndexOverride: list[structures.LocalSecondaryIndexShape] | None = None
-    ProvisionedThroughputOverride: structures.ProvisionedThroughputShape | None = None
-    OnDemandThroughputOverride: structures.OnDemandThroughputShape | None = None
-    SSESpecificationOverride: structures.SSESpecificationShape | None = None
-    VectorIndexOverride: list[structures.VectorIndexShape] | None = None
+RestoreInput: TypeAlias = inputs.RestoreTableFromBackupInput | inputs.RestoreTableToPointInTimeInput
 
 
-def restore_overrides(request: RestoreShape) -> RestoreOverrides:
+def restore_overrides(request: RestoreInput) -> RestoreOverrides:
     """The overrides of a request.
 
     Raises:

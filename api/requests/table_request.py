@@ -8,8 +8,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from dynactor.api.requests.structures import (
+from dynactor.api.requests.inputs import (
     AttributeDefinitionShape,
+    CreateGlobalSecondaryIndexActionShape,
     GlobalSecondaryIndexShape,
     KeySchemaElementShape,
     LocalSecondaryIndexShape,
@@ -59,7 +60,9 @@ def new_local_index(shape: LocalSecondaryIndexShape) -> NewIndex:
     )
 
 
-def new_global_index(shape: GlobalSecondaryIndexShape) -> NewGlobalIndex:
+def new_global_index(
+    shape: GlobalSecondaryIndexShape | CreateGlobalSecondaryIndexActionShape,
+) -> NewGlobalIndex:
     """A global secondary index to create."""
     names = shape.Projection.NonKeyAttributes
     return NewGlobalIndex(

@@ -10,6 +10,8 @@ import pytest
 from cyclopts import App
 
 from dynactor.api.command_line import app
+from dynactor.api.registry import OPERATIONS
+from dynactor.api.requests.hints import Hint, members_of
 from dynactor.model import limits
 from dynactor.storage.data_directory import FORMAT_VERSION
 from tests.support.documentation.pages import DOCS, pages
@@ -38,12 +40,26 @@ FOREIGN = {
 }
 # Pages that show other servers' flags, or the project's own tools.
 OTHER_TOOLS = {"PERFORMANCE.md", "DYNAMODB_LOCAL.md", "COMPARISON.md", "CHANGELOG.md"}
+
+
+def longest(operation: str, *path: str) -> int | None:
+    """The maximum length of a list or a text in an input."""
+    hint = Hint(OPERATIONS[operation].input)
+    for name in path:
+        shape = hint.elements.type if hint.kind is list else hint.type
+        hint = next(member.hint for member in members_of(shape) if member.name == name)
+    return hint.limits.max_length
+
+
 ROWS = {
     "Item, with attribute names": (limits.ITEM_SIZE_BYTES // KIB,),
     "Partition key value": (1, limits.PARTITION_KEY_BYTES),
     "Sort key value": (1, limits.SORT_KEY_BYTES),
     "Nesting of lists and maps": (limits.NESTING_LEVELS,),
-    "Attribute name": (limits.ATTRIBUTE_NAME_BYTES, limits.KEY_ATTRIBUTE_NAME_BYTES),
+    "Attribute name": (
+        limits.ATTRIBUTE_NAME_BYTES,
+        longest("CreateTable", "AttributeDefinitions", "AttributeName"),
+    ),
     "Request body": (limits.REQUEST_BYTES // MIB,),
     "Page of a Query or Scan": (limits.PAGE_BYTES // MIB,),
     "BatchGetItem": (
@@ -52,7 +68,10 @@ ROWS = {
         limits.BATCH_GET_PARTITION_BYTES // MIB,
     ),
     "BatchWriteItem": (limits.BATCH_WRITE_REQUESTS,),
-    "Transaction": (limits.TRANSACTION_ITEMS, limits.TRANSACTION_BYTES // MIB),
+    "Transaction": (
+        longest("TransactWriteItems", "TransactItems"),
+        limits.TRANSACTION_BYTES // MIB,
+    ),
     "Client token of a transaction": (limits.CLIENT_TOKEN_SECONDS // 60,),
     "Expression": (
         limits.EXPRESSION_BYTES // KIB,
@@ -60,7 +79,7 @@ ROWS = {
         limits.IN_OPERANDS,
     ),
     "Expression attribute names and values": (limits.EXPRESSION_VALUES_BYTES // MIB,),
-    "PartiQL batch": (limits.BATCH_STATEMENTS,),
+    "PartiQL batch": (longest("BatchExecuteStatement", "Statements"),),
     "PartiQL SELECT with IN or OR on its key": (
         limits.PARTIQL_READS,
         limits.PARTIQL_READS_PAGE_ITEMS,
@@ -79,7 +98,11 @@ ROWS = {
     "Changing the encryption": (limits.SSE_CHANGES, 24),
     "Shard iterator": (limits.SHARD_ITERATOR_SECONDS // 60,),
     "GetRecords": (limits.GET_RECORDS, limits.GET_RECORDS_BYTES // MIB),
-    "Tags": (limits.TAGS_PER_RESOURCE, limits.TAG_KEY_CHARACTERS, limits.TAG_VALUE_CHARACTERS),
+    "Tags": (
+        limits.TAGS_PER_RESOURCE,
+        longest("TagResource", "Tags", "Key"),
+        longest("TagResource", "Tags", "Value"),
+    ),
     "Restores at a time": (limits.RESTORES,),
 }
 

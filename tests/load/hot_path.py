@@ -34,9 +34,9 @@ from dynactor.api.http.fast_lane import FastLane, FastLanes
 from dynactor.api.http.pipelining import Turns
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.settings import HttpSettings
-from dynactor.api.operations.get_item import GetItemInput
 from dynactor.api.registry import OPERATIONS
 from dynactor.api.requests.call import Call
+from dynactor.api.requests.inputs import GetItemInput
 from dynactor.api.serve.interpreter import set_interpreter
 from dynactor.load.run.fill import fillings
 from dynactor.load.wire.answers import Answer

@@ -31,7 +31,8 @@ from dynactor.api.admin_api.upload_messages import (
     UploadsAnswer,
 )
 from dynactor.api.http.settings import SERVER_NAME
-from dynactor.api.operations.create_table import CreateTableInput, new_table, refuse_unsupported
+from dynactor.api.operations.create_table import new_table, refuse_unsupported
+from dynactor.api.requests.inputs import CreateTableInput
 from dynactor.model.errors import (
     DynamoDBError,
     ValidationException,

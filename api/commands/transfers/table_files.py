@@ -26,8 +26,8 @@ from dynactor.api.commands.transfers.local_database import (
     records_in,
 )
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
-from dynactor.api.operations.create_table import CreateTableInput, new_table
-from dynactor.api.requests.structures import TimeToLiveSpecificationShape
+from dynactor.api.operations.create_table import new_table
+from dynactor.api.requests.inputs import CreateTableInput, TimeToLiveSpecificationShape
 from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import DynamoDBError
 from dynactor.model.tables.table_rules import define

@@ -8,37 +8,37 @@ import msgspec
 import pytest
 
 from dynactor.api.registry import OPERATIONS
-from dynactor.api.requests import shapes, structures
+from dynactor.api.requests import inputs, shapes
 from dynactor.api.requests.input_decoder import InputDecoder
 from dynactor.model.errors import SerializationException, ValidationException
 
 
-class ThingInput(structures.Shape, frozen=True):
+class ThingInput(shapes.Shape, frozen=True):
     """An input with members of many types."""
 
     TableName: shapes.TableName
     Item: shapes.AttributeMap
-    Limit: shapes.ListTablesLimit | None = None
-    Units: shapes.PositiveLong | None = None
+    Limit: inputs._ListTablesInputLimit | None = None
+    Units: inputs._PositiveLongObject | None = None
     ReturnValues: shapes.ReturnValue | None = None
     ConsistentRead: bool | None = None
-    AttributesToGet: shapes.AttributeNameList | None = None
+    AttributesToGet: inputs._AttributeNameList | None = None
     Names: shapes.ExpressionAttributeNames | None = None
-    Expected: dict[str, structures.ExpectedAttributeValueShape] | None = None
-    Indexes: list[structures.LocalSecondaryIndexShape] | None = None
-    Throughput: structures.ProvisionedThroughputShape | None = None
-    Requests: structures.BatchWriteRequests | None = None
-    Gets: structures.BatchGetRequests | None = None
+    Expected: dict[str, inputs.ExpectedAttributeValueShape] | None = None
+    Indexes: list[inputs.LocalSecondaryIndexShape] | None = None
+    Throughput: inputs.ProvisionedThroughputShape | None = None
+    Requests: inputs._BatchWriteItemRequestMap | None = None
+    Gets: inputs._BatchGetRequestMap | None = None
 
 
-class NewTableInput(structures.Shape, frozen=True):
+class NewTableInput(shapes.Shape, frozen=True):
     TableName: shapes.ControlTableName
-    BillingMode: shapes.BillingMode | None = None
+    BillingMode: inputs._BillingMode | None = None
 
 
-class ControlInput(structures.Shape, frozen=True):
+class ControlInput(shapes.Shape, frozen=True):
     TableName: shapes.ControlTableName
-    BillingMode: shapes.BillingMode | None = None
+    BillingMode: inputs._BillingMode | None = None
 
 
 _TOO_LONG = (

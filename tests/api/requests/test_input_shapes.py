@@ -79,7 +79,7 @@ def _differences(where: str, shape: Any, struct: type[Struct]) -> Iterator[Diffe
 
 def _value_differences(where: str, shape: Any, hint: Hint) -> Iterator[Difference]:
     if shape.name in CHECKED_ELSEWHERE and (
-        hint.table_name is not None or hint.type in (shapes.AttributeValue, shapes.AttributeName)
+        hint.table_name is not None or hint.type in (shapes.AttributeValue, str)
     ):
         return
     python_type = {

@@ -19,8 +19,13 @@ _LATER: Final = Path(__file__).with_name("bulk_operations.json")
 @cache
 def service_model(service: str = "dynamodb") -> ServiceModel:
     """The model of ``dynamodb`` or ``dynamodbstreams``."""
+    return ServiceModel(plain_model(service), service)
+
+
+def plain_model(service: str) -> dict[str, Any]:
+    """The JSON of a model."""
     model: dict[str, Any] = Loader().load_service_model(service, "service-2")
     if service == "dynamodb":
         later = json.decode(_LATER.read_bytes(), type=dict[str, dict[str, Any]])
         model = {**model, **{part: members | model[part] for part, members in later.items()}}
-    return ServiceModel(model, service)
+    return model

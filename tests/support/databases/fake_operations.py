@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Annotated, Any, cast
+
+from msgspec import Meta
 
 from dynactor.actors.database.database import Database
 from dynactor.api.access import asks
@@ -15,7 +17,7 @@ from dynactor.api.http.server import listen, serving
 from dynactor.api.http.settings import HttpSettings
 from dynactor.api.requests import shapes
 from dynactor.api.requests.call import Call
-from dynactor.api.requests.structures import Shape
+from dynactor.api.requests.shapes import Shape
 from dynactor.model.errors import ValidationException
 
 NO_DATABASE = cast("Database", None)
@@ -24,7 +26,7 @@ NO_DATABASE = cast("Database", None)
 class EchoInput(Shape, frozen=True):
     Text: str = ""
     Value: shapes.AttributeValue | None = None
-    Limit: shapes.ListTablesLimit | None = None
+    Limit: Annotated[int, Meta(ge=1, le=100)] | None = None
 
 
 async def _echo(call: Call[EchoInput]) -> bytes:
