@@ -23,13 +23,12 @@ from dynactor.actors.runtime.ref import Ref
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.messages import KeepStreams, OwnMessage, UrgentMessage
 from dynactor.model.errors import DynamoDBError, InternalServerError
+from dynactor.model.pauses import CATALOG_SECONDS
 from dynactor.storage.catalog import Catalog
 from dynactor.storage.store import Conflict, Fenced, StoreError, Unknown
 from dynactor.streams.kafka.broker import Broker
 
 _MAILBOX_MESSAGES: Final = 1_000
-# Pause before a message that the store refused is tried again.
-_AGAIN_SECONDS: Final = 1.0
 # Maximum number of repetitions of a message because of a conflict.
 _MOST_CONFLICTS: Final = 3
 # The answer if a sync failed or the connection was lost during a commit.
@@ -119,7 +118,7 @@ class DatabaseActor:
         if not self._owner.is_current:
             # Catch up immediately, because the next change of the catalog may be hours away.
             if isinstance(envelope.message, CatchUp):
-                self._tell_later(_AGAIN_SECONDS, CatchUp())
+                self._tell_later(CATALOG_SECONDS, CatchUp())
             elif was_current:
                 self.tell(CatchUp())
 
@@ -185,7 +184,7 @@ class DatabaseActor:
             pass
         except InternalServerError as error:
             _log.warning("log_trimming_delayed", error=str(error))
-            return min(_AGAIN_SECONDS, self._settings.keep_streams_seconds)
+            return min(CATALOG_SECONDS, self._settings.keep_streams_seconds)
         return self._settings.keep_streams_seconds
 
     def _try_again(self, envelope: Envelope, error: Exception) -> None:
@@ -196,7 +195,7 @@ class DatabaseActor:
             _log.warning("phase_fenced", error=str(error))
         else:
             _log.warning("catalog_change_delayed", error=str(error))
-            self._tell_later(_AGAIN_SECONDS, envelope.message)
+            self._tell_later(CATALOG_SECONDS, envelope.message)
 
     def _tell_later(self, seconds: float, message: Message[Any]) -> None:
         if not seconds:

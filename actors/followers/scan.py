@@ -17,6 +17,7 @@ from dynactor.actors.runtime.cancellation import outcomes
 from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.errors import InternalServerError
+from dynactor.model.pauses import REFUSED_SECONDS, SCAN_SECONDS
 from dynactor.storage import key_layout
 from dynactor.storage.store import Damaged, Fenced, Full, Row, Store, StoreError
 
@@ -27,11 +28,6 @@ PAGE_BYTES: Final = 256 * 1024
 # The cursor after the last page.
 DONE: Final = b""
 
-# The store doesn't signal when it accepts writes again, so a refused message is sent again after
-# this time.
-_REFUSED_SECONDS: Final = 0.1
-# Pause before a scan of an export or import starts over.
-_AGAIN_SECONDS: Final = 1.0
 
 # Maximum number of commits of an import that are not durable. One sync covers several.
 _COMMITS_IN_FLIGHT: Final = 4
@@ -145,7 +141,7 @@ class TableScan:
                 if not starts_over:
                     raise
                 _log.info("scan_restarted", scan=self.name, reason=str(error))
-                await asyncio.wait([stopped], timeout=_AGAIN_SECONDS)
+                await asyncio.wait([stopped], timeout=SCAN_SECONDS)
             else:
                 if is_whole:
                     self._ended()
@@ -330,7 +326,7 @@ class TableScan:
                     raise
                 _log.info("scan_refused", scan=self.name, error=str(error))
                 self.is_refused = True
-                await asyncio.wait([stopped], timeout=_REFUSED_SECONDS)
+                await asyncio.wait([stopped], timeout=REFUSED_SECONDS)
                 page.sent[0] = (send, _asked(send.ask))
             else:
                 self.is_refused = False

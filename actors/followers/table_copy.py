@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import structlog
 
@@ -18,12 +18,10 @@ from dynactor.actors.followers.stored_checkpoint import StoredCheckpoint, encode
 from dynactor.actors.followers.table_snapshot import TableSnapshot
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.definitions.table import TableDefinition
+from dynactor.model.pauses import SCAN_SECONDS
 from dynactor.storage import key_layout
 from dynactor.storage.row_pages import rows_in
 from dynactor.storage.store import Damaged, Fenced, Full, Row, Store, StoreError, View
-
-# Pause before the copy starts over.
-_AGAIN_SECONDS: Final = 1.0
 
 T = TypeVar("T")
 
@@ -99,7 +97,7 @@ class TableCopy:
                 return
             except StoreError as error:
                 _log.info("table_copy_restarted", copy=self.name, reason=str(error))
-                await asyncio.wait([stopped], timeout=_AGAIN_SECONDS)
+                await asyncio.wait([stopped], timeout=SCAN_SECONDS)
             else:
                 if is_whole:
                     self._ended()

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 import anyio
 import structlog
 
+from dynactor.model.pauses import REFUSED_SECONDS, STALL_SECONDS
 from dynactor.storage.store import Closed, Full, Group, Retry, Store, Unavailable, Unknown
-
-_AGAIN_SECONDS: Final = 0.1
-_STALL_SECONDS: Final = 0.002
 
 _log = structlog.get_logger("actors")
 
@@ -36,7 +34,7 @@ async def commit_past_stalls(store: CommitTarget, groups: Sequence[Group]) -> as
             return await store.commit(groups)
         except Retry:
             # The store doesn't signal the end of a stall.
-            await anyio.sleep(_STALL_SECONDS)
+            await anyio.sleep(STALL_SECONDS)
 
 
 def is_unknown(durable: asyncio.Future[None]) -> bool:
@@ -64,9 +62,9 @@ async def commit_with_retries(
             if given_up.done():
                 return False
             if isinstance(error, Retry):
-                await asyncio.wait([given_up], timeout=_STALL_SECONDS)
+                await asyncio.wait([given_up], timeout=STALL_SECONDS)
             else:
                 _log.info("write_retried", who=who, error=str(error))
-                await asyncio.wait([given_up], timeout=_AGAIN_SECONDS)
+                await asyncio.wait([given_up], timeout=REFUSED_SECONDS)
         else:
             return True

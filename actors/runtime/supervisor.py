@@ -25,11 +25,10 @@ from dynactor.actors.runtime.cancellation import is_cancellation
 from dynactor.actors.runtime.fencing import is_fenced, is_unavailable
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.errors import InternalServerError
+from dynactor.model.pauses import RESTART_SECONDS, UNREACHABLE_SECONDS
 
 RESTARTS: Final = 5
 RESTART_WINDOW_SECONDS: Final = 10.0
-_RESTART_PAUSE_SECONDS: Final = 5.0
-_UNAVAILABLE_PAUSE_SECONDS: Final = 1.0
 
 Ts = TypeVarTuple("Ts")
 
@@ -121,7 +120,7 @@ class Supervisor:
                 else:
                     _log.exception("background_work_failed")
             # Pause, so that work that fails immediately does not run in a busy loop.
-            await anyio.sleep(_RESTART_PAUSE_SECONDS)
+            await anyio.sleep(RESTART_SECONDS)
 
     async def _watch(self, actor: Actor) -> None:
         crashes: deque[float] = deque(maxlen=RESTARTS)
@@ -140,7 +139,7 @@ class Supervisor:
                         _refuse(actor.in_progress, error)
                         # Don't count this as a crash, because the store may be unavailable for
                         # hours.
-                        await anyio.sleep(_UNAVAILABLE_PAUSE_SECONDS)
+                        await anyio.sleep(UNREACHABLE_SECONDS)
                         continue
                     _log.exception("actor_crashed", actor=actor.name)
                     _refuse(actor.in_progress)

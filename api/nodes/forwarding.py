@@ -16,11 +16,11 @@ from dynactor.api.nodes.runner import Runner
 from dynactor.api.registry import is_read
 from dynactor.model.errors import InternalServerError, ThrottlingException
 from dynactor.model.limits import MIB
+from dynactor.model.pauses import FORWARD_SECONDS
 
 # How long a request waits for a home. After most faults a new home is there within a second, after
 # a silent failure of the home's machine within about 7 seconds.
 HOME_SECONDS: Final = 10.0
-_AGAIN_SECONDS: Final = 0.05
 # Further requests get a throttling error.
 MOST_REQUESTS: Final = 10_000
 MOST_BYTES: Final = 64 * MIB
@@ -96,7 +96,7 @@ class Forwarding:
                     answer = await place.ask(request)
                 except NotSent:
                     self._places.note_refused()
-                    await self._changes.wait(_AGAIN_SECONDS)
+                    await self._changes.wait(FORWARD_SECONDS)
                 except AnswerLost:
                     if not is_read(request.target):
                         self._failures["unknown"] += 1

@@ -33,9 +33,9 @@ from dynactor.api.nodes.frames import (
 )
 from dynactor.api.nodes.home_link import AnswerLost, HomeLink, NotSent
 from dynactor.api.tls.node_certificate import NodeCertificate
+from dynactor.model.pauses import NODE_LINK_SECONDS
 
 _CONNECT_SECONDS: Final = 2.0
-_AGAIN_SECONDS: Final = 0.5
 # A connection without an answer to its ping for half of this time more has ended.
 _PING_SECONDS: Final = 4.0
 
@@ -108,7 +108,7 @@ class Link(HomeLink):
                     except (ClientError, OSError, TimeoutError) as error:
                         failure = str(error) or type(error).__name__
                     self._end(failure)
-                    await anyio.sleep(_AGAIN_SECONDS)
+                    await anyio.sleep(NODE_LINK_SECONDS)
         finally:
             self._end("this node needs no connection")
 

@@ -18,13 +18,13 @@ from dynactor.api.nodes.changes import Changes
 from dynactor.api.nodes.membership import BEAT_SECONDS, Membership
 from dynactor.api.nodes.runner import Runner
 from dynactor.model.errors import DynamoDBError
+from dynactor.model.pauses import MOVE_SECONDS
 from dynactor.storage.store import StoreError, Unavailable
 from dynactor.storage.store_figures import StoreFigures
 
 # A node that leaves tries to give its tables back for that time. It waits for requests in flight,
 # and for the end of doubts about commits.
 _LEAVE_SECONDS: Final = 5.0
-_AGAIN_SECONDS: Final = 0.1
 # Requests in flight keep a table at its home for that time; then the home tries again later.
 _DRAIN_SECONDS: Final = 2.0
 _LINGER_SECONDS: Final = 0.1
@@ -147,7 +147,7 @@ class ShareKeeper:
         with anyio.move_on_after(_LEAVE_SECONDS):
             await self._give(share, sorted(own))
             while own := {name for name in own if tables.runs(name)}:
-                await self._changes.wait(_AGAIN_SECONDS)
+                await self._changes.wait(MOVE_SECONDS)
                 await self._give(share, sorted(own))
         # Refuse the requests that other nodes sent before they had read the claims.
         await anyio.sleep(_LINGER_SECONDS)

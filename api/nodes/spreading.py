@@ -38,12 +38,12 @@ from dynactor.api.nodes.runner import Runner, SharedTables
 from dynactor.api.nodes.share_keeper import ShareStore
 from dynactor.model.errors import DynamoDBError
 from dynactor.model.members import Member
+from dynactor.model.pauses import MOVE_SECONDS
 from dynactor.storage.store import StoreError
 
 # Number of renewals without a new beat after which the leader asks PostgreSQL about a node, and
 # after which another node may become the leader.
 SUSPECT_BEATS: Final = 2
-_AGAIN_SECONDS: Final = 0.1
 # Requests in flight keep a table at the leader for that time; then it tries again later. Changes of
 # tables wait meanwhile, and so may a request to the table itself.
 _DRAIN_SECONDS: Final = 0.5
@@ -162,7 +162,7 @@ class Spreader:
                 is_urgent = await step()
             except (StoreError, DynamoDBError) as error:
                 _log.warning("spreading_delayed", reason=str(error))
-            await self._changes.wait(_AGAIN_SECONDS if is_urgent else BEAT_SECONDS)
+            await self._changes.wait(MOVE_SECONDS if is_urgent else BEAT_SECONDS)
 
     async def _gather_step(self) -> bool:
         """Take what was given back and recall tables once; return whether to look again soon."""

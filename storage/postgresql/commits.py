@@ -21,6 +21,7 @@ import structlog
 from anyio.abc import TaskGroup
 
 from dynactor.model.latency_histogram import LatencyHistogram
+from dynactor.model.pauses import CONNECT_SECONDS
 from dynactor.storage.postgresql.commit_call import Arrays, CommitCall
 from dynactor.storage.postgresql.connections import (
     RETRY_SECONDS,
@@ -49,7 +50,6 @@ _BATCH_BYTES: Final = 16
 _RANGE_SECONDS: Final = 3_600.0
 # Time limit for finding out whether a statement of unknown outcome was written.
 _DOUBT_SECONDS: Final = 30.0
-_PAUSE_SECONDS: Final = 0.05
 _INSERT_ATTEMPTS: Final = 3
 # The function of PostgreSQL that warns when a wait for the standby was canceled.
 _WAIT_FOR_STANDBY: Final = "SyncRepWaitForLSN"
@@ -275,7 +275,7 @@ class Commits:
                 self._latency.observe(perf_counter_ns() - began)
                 self._ended(None)
                 return [_verdict(each, in_doubt=attempt.in_doubt) for each in said]
-            await anyio.sleep(_PAUSE_SECONDS)
+            await anyio.sleep(CONNECT_SECONDS)
 
     async def _send(
         self,

@@ -11,6 +11,7 @@ import anyio
 import asyncpg
 import structlog
 
+from dynactor.model.pauses import CONNECT_SECONDS
 from dynactor.storage.postgresql.address import Address
 from dynactor.storage.postgresql.errors import FAILURES, ends_connection, translate
 from dynactor.storage.postgresql.sql import SESSION_SETTINGS
@@ -23,7 +24,6 @@ _CONNECT_SECONDS_OF_SEVERAL: Final = 2.5
 STATEMENT_SECONDS: Final = 30.0
 # How long a read-only statement is retried while PostgreSQL is unreachable.
 RETRY_SECONDS: Final = 5.0
-_PAUSE_SECONDS: Final = 0.05
 
 T = TypeVar("T")
 
@@ -87,7 +87,7 @@ class Connections:
             except Unavailable:
                 if self._is_closed or loop.time() >= give_up_at:
                     raise
-            await anyio.sleep(_PAUSE_SECONDS)
+            await anyio.sleep(CONNECT_SECONDS)
 
     async def run_once(
         self,

@@ -13,6 +13,7 @@ from typing import Any, Final
 import anyio
 import structlog
 
+from dynactor.model.pauses import DISCARD_SECONDS
 from dynactor.storage.postgresql.connections import Connections
 from dynactor.storage.postgresql.sql import Statements
 from dynactor.storage.store import Closed, StoreError
@@ -21,7 +22,6 @@ from dynactor.storage.store import Closed, StoreError
 _FEWEST_ROWS: Final = 100
 _MOST_ROWS: Final = 10_000
 _PIECE_SECONDS: Final = 0.1
-_RETRY_SECONDS: Final = 1.0
 
 _log = structlog.get_logger("storage")
 
@@ -74,7 +74,7 @@ class Discards:
             except StoreError as error:
                 _log.warning("discard_delayed", error=str(error))
                 self._is_wanted.set()
-                await anyio.sleep(_RETRY_SECONDS)
+                await anyio.sleep(DISCARD_SECONDS)
             else:
                 if not self._is_wanted.is_set():
                     self._is_idle.set()

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
-from typing import Any, Final
+from typing import Any
 
 import anyio
 import structlog
 
+from dynactor.model.pauses import DOUBT_SECONDS
 from dynactor.storage.postgresql.commit_call import CommitCall
 from dynactor.storage.postgresql.connections import Connections
 from dynactor.storage.postgresql.sql import Statements
 from dynactor.storage.store import Closed, StoreError
-
-_AGAIN_SECONDS: Final = 1.0
 
 _log = structlog.get_logger("storage")
 
@@ -70,7 +69,7 @@ class Doubts:
                 except StoreError as error:
                     _log.debug("doubts_not_checked", error=str(error))
                 if self._doubts:
-                    await anyio.sleep(_AGAIN_SECONDS)
+                    await anyio.sleep(DOUBT_SECONDS)
 
     async def _check(self) -> None:
         sessions = {each for doubt in self._doubts for each in doubt.sessions}

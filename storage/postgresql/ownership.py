@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 import anyio
 import structlog
 
+from dynactor.model.pauses import OWNERSHIP_SECONDS
 from dynactor.storage.postgresql.address import Address
 from dynactor.storage.postgresql.connections import STATEMENT_SECONDS, close_connection, connect
 from dynactor.storage.postgresql.errors import FAILURES, is_lock_timeout
@@ -26,7 +27,6 @@ from dynactor.storage.store_figures import EngineFigures
 # Time to wait for the lock of a server that was just killed. PostgreSQL releases the lock when it
 # reads from the closed connection.
 _LOCK_SECONDS: Final = 5.0
-_AGAIN_SECONDS: Final = 0.1
 _BEAT_SECONDS: Final = 1.0
 _BEATS_PER_QUIET_READ: Final = 5
 _BEATS_PER_SIZE: Final = 30
@@ -129,7 +129,7 @@ async def take_ownership(
                 f"{owner['started_at']:%Y-%m-%d %H:%M:%S} UTC. Stop that server first, or choose "
                 "another database"
             )
-        await anyio.sleep(_AGAIN_SECONDS)
+        await anyio.sleep(OWNERSHIP_SECONDS)
     return await _take_over(address, statements, connection)
 
 

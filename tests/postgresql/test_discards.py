@@ -69,7 +69,7 @@ async def test_the_next_start_continues(postgresql: Postgresql) -> None:
 
 async def test_a_killed_postgresql_loses_no_range(postgresql: Postgresql, monkeypatch: Any) -> None:
     monkeypatch.setattr(discards, "_MOST_ROWS", PIECE_ROWS)
-    monkeypatch.setattr(discards, "_RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(discards, "DISCARD_SECONDS", 0.05)
     url = postgresql.url()
     async with postgresql_store(url) as store:
         await fill(store)

@@ -24,6 +24,7 @@ from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.actors.runtime.replies import PartitionMoved
 from dynactor.model.errors import InternalServerError, ResourceNotFoundException
+from dynactor.model.pauses import DAMAGED_ITEM_SECONDS, LOCKED_ITEM_SECONDS, SWEEP_SECONDS
 from dynactor.model.throttling.steady_rate import SteadyRate
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.model.writes.expiry import PAST_US
@@ -38,10 +39,6 @@ _BATCH_BYTES: Final = 64 * 1024
 _PAUSE_SECONDS: Final = 0.1
 # Deletions that a busy event loop has delayed may catch up, for at most this time.
 MOST_BEHIND_SECONDS: Final = 0.1
-_REFUSED_SECONDS: Final = 1.0
-# Pause before another attempt to delete an item that is damaged, or locked by a transaction.
-_HELD_SECONDS: Final = 0.25
-_DAMAGED_SECONDS: Final = 60.0
 # Maximum number of remembered positions that were listed after their time was swept.
 _MOST_LATE: Final = 10_000
 _NEVER: Final = math.inf
@@ -163,7 +160,7 @@ class Sweeper:
                     raise
                 _log.info("sweep_refused", sweeper=self.name, error=str(error))
                 self._swept_before_us = min(self._swept_before_us, from_us)
-                await self._pause(_REFUSED_SECONDS)
+                await self._pause(SWEEP_SECONDS)
             else:
                 self._sweeping_us = None
                 await self._pause(_PAUSE_SECONDS)
@@ -243,7 +240,7 @@ class Sweeper:
         """
         expired = await self._expire(positions)
         if expired.held:
-            self._put_off(expired.held, _HELD_SECONDS)
+            self._put_off(expired.held, LOCKED_ITEM_SECONDS)
         return expired.counter
 
     async def _ask_past_damage(self, positions: tuple[bytes, ...]) -> int:
@@ -272,7 +269,7 @@ class Sweeper:
 
     def _refuse(self, position: bytes, error: InternalServerError) -> None:
         _log.warning("expired_item_skipped", sweeper=self.name, error=str(error))
-        self._put_off((position,), _DAMAGED_SECONDS)
+        self._put_off((position,), DAMAGED_ITEM_SECONDS)
 
     def _put_off(self, positions: tuple[bytes, ...], seconds: float) -> None:
         asyncio.get_running_loop().call_later(seconds, self._try_again, positions)

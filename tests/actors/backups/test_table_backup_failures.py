@@ -28,7 +28,7 @@ FEW_ROWS: Final = 20
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make pages so short that a copy needs several."""
     monkeypatch.setattr("dynactor.actors.followers.scan.PAGE_ROWS", FEW_ROWS)
-    monkeypatch.setattr("dynactor.actors.followers.table_copy._AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr("dynactor.actors.followers.table_copy.SCAN_SECONDS", 0.01)
 
 
 class ReopenedStore(FailingPages):

@@ -295,7 +295,7 @@ async def test_table_indexes_and_streams_show_all_writes(
 ) -> None:
     # Without this, supervisors would give up after a few crashes.
     monkeypatch.setattr("dynactor.actors.runtime.supervisor.RESTARTS", 1_000)
-    monkeypatch.setattr("dynactor.actors.database.database_actor._AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr("dynactor.actors.database.database_actor.CATALOG_SECONDS", 0.01)
     # Logging all crashes would take most of the time.
     with capture_logs():
         await write_and_check(seed)

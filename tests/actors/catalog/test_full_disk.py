@@ -49,7 +49,7 @@ def status(database: Database) -> str:
 async def test_an_index_reaches_its_next_phase_once_the_disk_has_space(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dynactor.actors.database.database_actor._AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr("dynactor.actors.database.database_actor.CATALOG_SECONDS", 0.01)
     async with memory_store() as inner:
         store = FaultyStore(inner)
         async with running_database(store, index_allocation_seconds=3_600) as database:

@@ -110,7 +110,7 @@ async def test_a_late_commit_is_refused_once_the_catalog_was_reloaded():
 async def test_the_catalog_is_reloaded_when_the_store_accepts_commits_again(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr("dynactor.actors.database.database_actor._AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr("dynactor.actors.database.database_actor.CATALOG_SECONDS", 0.01)
     async with doubtful() as (store, logs), running_database(store) as database:
         await make(database)
         store.lose_next(key_layout.CATALOG_WRITER)

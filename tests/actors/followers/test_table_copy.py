@@ -39,7 +39,7 @@ def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make pages so short that the copy needs several."""
     monkeypatch.setattr("dynactor.actors.followers.scan.PAGE_ROWS", 10)
     monkeypatch.setattr("dynactor.actors.followers.log_positions._RECORDS", 7)
-    monkeypatch.setattr("dynactor.actors.followers.table_copy._AGAIN_SECONDS", 0.001)
+    monkeypatch.setattr("dynactor.actors.followers.table_copy.SCAN_SECONDS", 0.001)
 
 
 class Copies(SnapshotSink):

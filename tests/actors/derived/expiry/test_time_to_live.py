@@ -413,7 +413,7 @@ async def test_no_expiry_time_is_lost_while_the_store_refuses_commits():
 async def test_an_unreadable_item_does_not_prevent_deleting_others(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr("dynactor.actors.derived.expiry.sweeper._DAMAGED_SECONDS", 0.05)
+    monkeypatch.setattr("dynactor.actors.derived.expiry.sweeper.DAMAGED_ITEM_SECONDS", 0.05)
     clock = SetClock(NOW)
     async with (
         memory_store() as store,
