@@ -16,7 +16,7 @@ from dynactor.model.errors import (
     ResourceInUseException,
     ThrottlingException,
 )
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 
 _Kind: TypeAlias = Literal["protection", "policy", "tags"]
 

@@ -30,7 +30,8 @@ from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import GlobalIndex, TableDefinition
 from dynactor.model.errors import ResourceInUseException
 from dynactor.model.tables import destination_rules
-from dynactor.model.tables.table_rules import TableEdit, after_edit, apply_edit, in_use, settled
+from dynactor.model.tables.table_edits import TableEdit, apply_edit
+from dynactor.model.tables.table_rules import after_edit, in_use, settled
 from dynactor.model.throttling.partition_count import partition_count
 from dynactor.storage import key_layout, partition_map
 from dynactor.storage.catalog import CatalogHead, TableRecord, new_head

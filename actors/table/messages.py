@@ -5,7 +5,7 @@ from __future__ import annotations
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.state import TableState
 from dynactor.model.definitions.table import TableDefinition
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 from dynactor.model.tables.time_to_live import TimeToLiveChange
 
 
@@ -32,7 +32,7 @@ class UpdateTable(Message[TableState], frozen=True):
 
     Raises:
         ResourceNotFoundException, ResourceInUseException: no such table, or not ACTIVE.
-        ValidationException, LimitExceededException: see ``table_rules.apply_edit``.
+        ValidationException, LimitExceededException: see ``table_edits.apply_edit``.
     """
 
     name: str

@@ -12,7 +12,7 @@ from dynactor.api.requests.foreign_arns import POLICY_ARN_ERRORS
 from dynactor.api.requests.inputs import DeleteResourcePolicyInput
 from dynactor.api.requests.policy_resource import find_resource
 from dynactor.model.tables.policy_rules import PolicyChange, find
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 
 
 async def handle(call: Call[DeleteResourcePolicyInput]) -> bytes:

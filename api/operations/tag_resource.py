@@ -9,7 +9,7 @@ from dynactor.api.requests.call import Call
 from dynactor.api.requests.inputs import TagResourceInput
 from dynactor.api.requests.resource_arn import no_such_resource, tagged_table_name
 from dynactor.model.errors import ResourceNotFoundException, ValidationException
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 
 
 async def handle(call: Call[TagResourceInput]) -> bytes:

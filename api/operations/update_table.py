@@ -24,7 +24,7 @@ from dynactor.api.requests.table_request import (
 from dynactor.model.errors import ValidationException
 from dynactor.model.tables.global_index_rules import GlobalIndexUpdate
 from dynactor.model.tables.schema_rules import INVALID
-from dynactor.model.tables.table_rules import TableEdit, check_edit
+from dynactor.model.tables.table_edits import TableEdit, check_edit
 
 
 async def handle(call: Call[UpdateTableInput]) -> bytes:

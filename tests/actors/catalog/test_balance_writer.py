@@ -20,7 +20,7 @@ from dynactor.model.definitions.table import GlobalIndex, TableDefinition, Throu
 from dynactor.model.errors import InternalServerError
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.tables.global_index_rules import GlobalIndexUpdate
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 from dynactor.model.throttling.burst_balance import Balance
 from dynactor.storage import burst_balances, key_layout
 from dynactor.storage.burst_balances import BalancesHead, Resource

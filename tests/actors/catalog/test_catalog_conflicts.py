@@ -19,7 +19,7 @@ from dynactor.model.errors import InternalServerError
 from dynactor.model.keys.key import KeyAttribute
 from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 from dynactor.storage import catalog, key_layout
 from dynactor.storage.catalog import CatalogHead, TableRecord
 from dynactor.storage.store import Conflict, Group, Store

@@ -15,7 +15,7 @@ from dynactor.actors.table.messages import CreateTable, UpdateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import InternalServerError
 from dynactor.model.tables.stream_rules import StreamChange
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 from dynactor.model.writes.write import Delete
 from dynactor.storage import catalog, key_layout
 from dynactor.storage.store import Conflict, Group, Locked, Store, Unavailable, View

@@ -28,7 +28,7 @@ from dynactor.model.reads.page import PageRules
 from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.stream_rules import StreamChange
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 from dynactor.model.tables.time_to_live import TimeToLiveChange
 from dynactor.model.values import item as items
 from dynactor.model.values.item import Item

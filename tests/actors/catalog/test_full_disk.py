@@ -25,7 +25,7 @@ from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.stream_rules import StreamChange
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Group
 from tests.support.databases.databases import (

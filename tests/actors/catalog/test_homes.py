@@ -9,7 +9,7 @@ from typing import Any, Final
 import anyio
 import pytest
 
-from dynactor.actors.backups.table_backups import CreateTableBackup
+from dynactor.actors.backups.messages import CreateTableBackup
 from dynactor.actors.catalog.homes import MoveTables, TakeTables
 from dynactor.actors.catalog.share import Share
 from dynactor.actors.database.database import Database
@@ -19,7 +19,8 @@ from dynactor.actors.splitting.messages import SplitPartition
 from dynactor.actors.table.messages import CreateTable, DeleteTable, UpdateTable
 from dynactor.model.errors import ResourceInUseException
 from dynactor.model.key_conditions.split_point import middle
-from dynactor.model.tables.table_rules import StreamChange, TableEdit
+from dynactor.model.tables.table_edits import TableEdit
+from dynactor.model.tables.table_rules import StreamChange
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import load_claims
 from dynactor.storage.partition_map import PartitionMap

@@ -14,7 +14,8 @@ from dynactor.actors.database.database import Database
 from dynactor.actors.parts.part import load_catalog
 from dynactor.actors.table.messages import CreateTable, UpdateTable
 from dynactor.model.errors import InternalServerError
-from dynactor.model.tables.table_rules import StreamChange, TableEdit
+from dynactor.model.tables.table_edits import TableEdit
+from dynactor.model.tables.table_rules import StreamChange
 from dynactor.storage import key_layout
 from dynactor.storage.store import Unavailable
 from tests.support.databases.databases import put, running_database, table_definition, thread

@@ -7,14 +7,15 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from dynactor.actors.backups.table_backups import CreateTableBackup, TableBackups
+from dynactor.actors.backups.messages import CreateTableBackup
+from dynactor.actors.backups.table_backups import TableBackups
 from dynactor.actors.derived.expiry.time_to_live import subscriber_id
 from dynactor.actors.derived.expiry.time_to_live_settings import TimeToLiveSettings
 from dynactor.actors.phases.destination_phases import DisableDestination
 from dynactor.actors.table.messages import CreateTable, UpdateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import InternalServerError
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 from dynactor.storage import key_layout
 from dynactor.storage.store import Full
 from tests.support.databases.databases import put, running_database, table_definition, thread

@@ -16,7 +16,7 @@ from dynactor.model.errors import InternalServerError, ResourceInUseException
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.tables.global_index_rules import GlobalIndexUpdate, NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 from tests.support.databases.databases import running_database, table_definition
 from tests.support.environment.stepped_time import on_stepped_time, pass_seconds
 

@@ -24,7 +24,7 @@ from dynactor.model.errors import (
 from dynactor.model.keys.key import KeyAttribute
 from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 from dynactor.storage import catalog, key_layout
 from dynactor.storage.store import Closed, Conflict, Store
 from tests.support.databases.databases import put, running_database, table_definition, thread

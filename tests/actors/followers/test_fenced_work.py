@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from structlog.testing import capture_logs
 
-from dynactor.actors.backups.table_backups import CreateTableBackup
+from dynactor.actors.backups.messages import CreateTableBackup
 from dynactor.actors.database.database import Database
 from dynactor.actors.derived.expiry.time_to_live_settings import TimeToLiveSettings
 from dynactor.actors.phases.replays import Replays
@@ -20,7 +20,7 @@ from dynactor.model.errors import InternalServerError
 from dynactor.model.keys.key import KeyAttribute
 from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 from dynactor.model.values.item import Item
 from dynactor.storage import key_layout
 from tests.support.databases.backed_up import back_up, begin_restore, filled_table, wait_followed

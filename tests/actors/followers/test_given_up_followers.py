@@ -11,7 +11,7 @@ from dynactor.actors.table.table import Table
 from dynactor.model.keys.key import KeyAttribute
 from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 from dynactor.storage import key_layout
 from dynactor.storage.store import Damaged
 from tests.support.databases.databases import put, table_definition, thread

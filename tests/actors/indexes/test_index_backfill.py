@@ -15,7 +15,7 @@ from dynactor.actors.database.database import Database
 from dynactor.actors.followers.pacing import Pacing
 from dynactor.actors.followers.scan import TableScan
 from dynactor.actors.indexes.index_backfill import IndexBackfill
-from dynactor.actors.limits.throttle import BackfillUnits, FreeUnits
+from dynactor.actors.limits.backfill_units import BackfillUnits, FreeUnits
 from dynactor.actors.partition.index_partition import ApplyChanges, Backfill
 from dynactor.actors.phases.table_changes import TableChanges
 from dynactor.actors.table.messages import CreateTable, UpdateTable, UpdateTimeToLive
@@ -28,7 +28,7 @@ from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.reads.page import PageRules
 from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 from dynactor.model.tables.time_to_live import TimeToLiveChange
 from dynactor.model.values.item import decode
 from dynactor.model.writes.write import Delete

@@ -12,7 +12,7 @@ from dynactor.actors.table.table import Table
 from dynactor.model.keys.key import KeyAttribute
 from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 from dynactor.model.writes.write import Delete
 from dynactor.storage import key_layout
 from tests.support.databases.databases import put, table_definition, thread

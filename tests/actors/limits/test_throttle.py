@@ -20,7 +20,8 @@ from dynactor.actors.table.table import Table
 from dynactor.model.definitions.index import IndexDefinition, Projection
 from dynactor.model.definitions.table import GlobalIndex, TableDefinition, Throughput
 from dynactor.model.errors import InternalServerError, ProvisionedThroughputExceededException
-from dynactor.model.expressions.condition import Condition, parse_condition
+from dynactor.model.expressions.condition import Condition
+from dynactor.model.expressions.condition_binding import parse_condition
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.key_conditions import key_range
 from dynactor.model.keys import key as keys
@@ -28,7 +29,7 @@ from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.reads.page import PageRules
 from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 from dynactor.storage import key_layout
 from dynactor.storage.partition_map import PartitionMap
 from dynactor.storage.store import Conflict, Damaged, Full, Group

@@ -17,7 +17,7 @@ from dynactor.model.definitions.table import GlobalIndex, TableDefinition
 from dynactor.model.errors import InternalServerError
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.tables.stream_rules import StreamChange
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 from dynactor.streams import change_log
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.databases.expiry import switch, until_status

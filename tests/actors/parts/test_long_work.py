@@ -14,7 +14,8 @@ from dynactor.actors.catalog.homes import MoveTables
 from dynactor.actors.database.database import Database
 from dynactor.actors.runtime.mailbox import MailboxClosed
 from dynactor.actors.table.messages import CreateTable, DeleteTable, KeepStreams, UpdateTable
-from dynactor.model.tables.table_rules import StreamChange, TableEdit
+from dynactor.model.tables.table_edits import TableEdit
+from dynactor.model.tables.table_rules import StreamChange
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import load_claims
 from dynactor.storage.store import Conflict, Store

@@ -17,7 +17,7 @@ from dynactor.model.errors import (
     ThrottlingException,
 )
 from dynactor.model.tables.policy_rules import PolicyChange
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 from tests.support.databases.databases import running_database, table_definition
 
 START = 1_800_000_000.0

@@ -21,7 +21,7 @@ from dynactor.model.errors import (
 )
 from dynactor.model.keys import key as keys
 from dynactor.model.tables.stream_rules import StreamChange
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 from dynactor.storage import key_layout
 from dynactor.storage.store import Full, NotCached, Row, Store, View
 from dynactor.streams.shard import Shard, ShardSettings, Stream

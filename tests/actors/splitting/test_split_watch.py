@@ -22,7 +22,7 @@ from dynactor.model.key_conditions.split_point import divides_collection
 from dynactor.model.keys import key as keys_of
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.reads.page import PageRules
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 from dynactor.model.values.item import Item
 from dynactor.storage.partition_map import PartitionMap
 from tests.support.databases.databases import (

@@ -11,7 +11,7 @@ from dynactor.model.keys.key import KeyAttribute
 from dynactor.model.reads.page import PageRules
 from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 from dynactor.model.values.item import Item, decode
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.databases.transacting import actions, until

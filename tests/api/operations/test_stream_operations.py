@@ -24,7 +24,7 @@ from dynactor.model.errors import (
 )
 from dynactor.model.limits import MIB
 from dynactor.model.tables.stream_rules import StreamChange
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Store
 from dynactor.streams.shard import ShardSettings

@@ -13,16 +13,8 @@ from dynactor.model.keys.key import KeyAttribute
 from dynactor.model.tables.global_index_rules import GlobalIndexUpdate, NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.stream_rules import StreamChange
-from dynactor.model.tables.table_rules import (
-    NewTable,
-    TableEdit,
-    after_edit,
-    apply_edit,
-    check_deletable,
-    check_edit,
-    define,
-    settled,
-)
+from dynactor.model.tables.table_edits import TableEdit, apply_edit, check_edit
+from dynactor.model.tables.table_rules import NewTable, after_edit, check_deletable, define, settled
 
 IN_USE = "Attempt to change a resource which is still in use: "
 UNITS = Throughput(1, 1)

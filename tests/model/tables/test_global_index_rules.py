@@ -19,15 +19,8 @@ from dynactor.model.errors import (
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.tables.global_index_rules import GlobalIndexUpdate, NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement, NewIndex
-from dynactor.model.tables.table_rules import (
-    NewTable,
-    TableEdit,
-    apply_edit,
-    check_deletable,
-    check_edit,
-    define,
-    settled,
-)
+from dynactor.model.tables.table_edits import TableEdit, apply_edit, check_edit
+from dynactor.model.tables.table_rules import NewTable, check_deletable, define, settled
 
 INVALID = "One or more parameter values were invalid: "
 ONLY_ONE = (

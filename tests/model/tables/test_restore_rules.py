@@ -20,7 +20,8 @@ from dynactor.model.keys.key import KeyAttribute
 from dynactor.model.tables.global_index_rules import GlobalIndexUpdate, NewGlobalIndex
 from dynactor.model.tables.restore_rules import RestoreOverrides, restored
 from dynactor.model.tables.schema_rules import KeyElement, NewIndex
-from dynactor.model.tables.table_rules import NewTable, TableEdit, apply_edit, define, settled
+from dynactor.model.tables.table_edits import TableEdit, apply_edit
+from dynactor.model.tables.table_rules import NewTable, define, settled
 
 NOON = 1_000_000_000.0
 LIMITS = {"MaxReadRequestUnits": 30, "MaxWriteRequestUnits": 20}

@@ -13,17 +13,8 @@ from dynactor.model.keys.key import KeyAttribute
 from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.stream_rules import StreamChange
-from dynactor.model.tables.table_rules import (
-    NOTHING_TO_UPDATE,
-    NewTable,
-    TableEdit,
-    after_edit,
-    apply_edit,
-    check_deletable,
-    check_edit,
-    define,
-    settled,
-)
+from dynactor.model.tables.table_edits import NOTHING_TO_UPDATE, TableEdit, apply_edit, check_edit
+from dynactor.model.tables.table_rules import NewTable, after_edit, check_deletable, define, settled
 from dynactor.model.tables.throughput_rules import warm_of
 
 NOON = 1_000_000_000.0 // 86_400 * 86_400 + 43_200

@@ -24,11 +24,11 @@ from dynactor.actors.partition.messages import Expired
 from dynactor.actors.table.messages import CreateTable, DeleteTable, UpdateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import ConditionalCheckFailedException, ThrottlingException
-from dynactor.model.expressions.condition import parse_condition
+from dynactor.model.expressions.condition_binding import parse_condition
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.update import parse_update
 from dynactor.model.keys.key import KeyAttribute, KeySchema
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 from dynactor.model.throttling.steady_rate import SteadyRate
 from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Delete, Update

@@ -31,7 +31,7 @@ from dynactor.model.errors import (
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.tables.global_index_rules import NewGlobalIndex
 from dynactor.model.tables.schema_rules import KeyElement
-from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.table_edits import TableEdit
 from tests.support.clients.clients import AUTHORIZATION, JSON_1_0, TARGET_PREFIX
 from tests.support.databases.databases import (
     SetClock,
