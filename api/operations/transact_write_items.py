@@ -24,7 +24,8 @@ from dynactor.api.requests.inputs import TransactWriteItemsInput
 from dynactor.model.definitions.index import check_size_with_entries
 from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import ValidationException
-from dynactor.model.expressions.condition import Condition, parse_condition
+from dynactor.model.expressions.condition import Condition
+from dynactor.model.expressions.condition_binding import parse_condition
 from dynactor.model.expressions.key_paths import check_scalar_keys
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.update import parse_update

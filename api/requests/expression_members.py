@@ -13,7 +13,8 @@ from typing import Any, Protocol
 from msgspec import Struct, structs
 
 from dynactor.api.requests import inputs, shapes
-from dynactor.model.expressions.condition import Condition, parse_condition
+from dynactor.model.expressions.condition import Condition
+from dynactor.model.expressions.condition_binding import parse_condition
 from dynactor.model.expressions.parameters import check_parameters
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.projection import Projector, parse_projection, projector_of_names

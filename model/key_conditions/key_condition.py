@@ -13,14 +13,8 @@ from msgspec import Struct
 
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions import condition
-from dynactor.model.expressions.condition import (
-    Attribute,
-    Constant,
-    Member,
-    Node,
-    Operand,
-    parse_condition,
-)
+from dynactor.model.expressions.condition import Attribute, Constant, Member, Node, Operand
+from dynactor.model.expressions.condition_binding import parse_condition
 from dynactor.model.expressions.parser import invalid
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.keys.key import KeyAttribute, KeySchema

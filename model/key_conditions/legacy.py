@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions import condition, update
-from dynactor.model.expressions.condition import SIGNS, Attribute, Condition, Constant, Node
+from dynactor.model.expressions.condition import Attribute, Condition, Constant, Node
+from dynactor.model.expressions.condition_binding import SIGNS
 from dynactor.model.expressions.update import Update
 from dynactor.model.key_conditions.key_condition import (
     KeyCondition,

@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions import syntax as expressions
-from dynactor.model.expressions.condition import Condition, bind_condition
+from dynactor.model.expressions.condition import Condition
+from dynactor.model.expressions.condition_binding import bind_condition
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.update import bind_update
 from dynactor.model.limits import DOCUMENT_PATH_DEPTH, TABLE_NAME_CHARACTERS

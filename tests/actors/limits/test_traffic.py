@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from dynactor.actors.database.database import Database
-from dynactor.actors.limits.traffic import Window
+from dynactor.actors.limits.key_counts import Window
 from dynactor.actors.phases.contributor_insights import UpdateContributorInsights
 from dynactor.actors.table.batch_reads import BatchPart, read_items
 from dynactor.actors.table.item_sample import collection_start, largest_collections, sample_items
@@ -26,7 +26,7 @@ from dynactor.model.errors import (
     ProvisionedThroughputExceededException,
     ResourceNotFoundException,
 )
-from dynactor.model.expressions.condition import parse_condition
+from dynactor.model.expressions.condition_binding import parse_condition
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.projection import projector_of_names
 from dynactor.model.key_conditions import key_range

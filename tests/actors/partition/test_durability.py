@@ -10,7 +10,7 @@ from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.model.definitions.table import StreamSettings
 from dynactor.model.errors import ConditionalCheckFailedException, InternalServerError
-from dynactor.model.expressions.condition import parse_condition
+from dynactor.model.expressions.condition_binding import parse_condition
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.key_conditions import key_range
 from dynactor.model.reads.page import PageRules

@@ -11,7 +11,7 @@ from dynactor.actors.table.messages import CreateTable
 from dynactor.model.definitions.index import IndexDefinition, Projection
 from dynactor.model.definitions.table import GlobalIndex
 from dynactor.model.errors import ConditionalCheckFailedException
-from dynactor.model.expressions.condition import parse_condition
+from dynactor.model.expressions.condition_binding import parse_condition
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.writes.write import Delete

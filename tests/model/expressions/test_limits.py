@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dynactor.model.errors import ValidationException
-from dynactor.model.expressions.condition import Condition, parse_condition
+from dynactor.model.expressions.condition import Condition
+from dynactor.model.expressions.condition_binding import parse_condition
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.projection import parse_projection
 from dynactor.model.expressions.update import parse_update

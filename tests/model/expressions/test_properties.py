@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynactor.model.errors import ValidationException
-from dynactor.model.expressions.condition import Condition, parse_condition
+from dynactor.model.expressions.condition import Condition
+from dynactor.model.expressions.condition_binding import parse_condition
 from dynactor.model.expressions.parser import condition_tree
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.projection import Projector, parse_projection

@@ -27,7 +27,7 @@ from typing import Any
 import pytest
 
 from dynactor.model.errors import ValidationException
-from dynactor.model.expressions.condition import parse_condition
+from dynactor.model.expressions.condition_binding import parse_condition
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.projection import parse_projection
 from dynactor.model.expressions.update import parse_update

@@ -15,7 +15,8 @@ from dynactor.actors.transactions.coordinator import (
     table_action,
     table_key,
 )
-from dynactor.model.expressions.condition import Condition, parse_condition
+from dynactor.model.expressions.condition import Condition
+from dynactor.model.expressions.condition_binding import parse_condition
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.values.item import Item
 from dynactor.model.writes.transaction import ActionWrite, Check
