@@ -13,7 +13,8 @@ from typing import Final
 
 from msgspec import Struct, json, structs
 
-from dynactor.model.advice.explanation import Cheaper, Paid, TableCost, WrittenEntry, explain
+from dynactor.model.advice.explained_costs import Cheaper, Paid, TableCost, WrittenEntry
+from dynactor.model.advice.explanation import explain
 from dynactor.model.limits import KIB
 
 REQUEST_HEADER: Final = "X-Dynactor-Explain"

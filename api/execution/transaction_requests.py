@@ -25,7 +25,7 @@ from dynactor.api.answers.item_answers import collection_metrics
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.foreign_arns import named_table
 from dynactor.api.requests.table_arn import table_name
-from dynactor.model.advice.explanation import Outcome
+from dynactor.model.advice.explained_costs import Outcome
 from dynactor.model.capacity import (
     Receipt,
     ReturnConsumedCapacity,

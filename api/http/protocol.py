@@ -54,7 +54,7 @@ from dynactor.api.requests.named_tables import named_tables
 from dynactor.api.sts.token_service import SERVICE as STS
 from dynactor.api.sts.token_service import TokenService
 from dynactor.model.access.bucket_grant import BucketGrant
-from dynactor.model.advice.explanation import Paid
+from dynactor.model.advice.explained_costs import Paid
 from dynactor.model.errors import (
     DynamoDBError,
     InternalServerError,

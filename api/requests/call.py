@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from dynactor.actors.database.database import Database
 from dynactor.model.access.bucket_grant import BucketGrant
-from dynactor.model.advice.explanation import Outcome, Paid
+from dynactor.model.advice.explained_costs import Outcome, Paid
 from dynactor.model.capacity import Receipt
 from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import DynamoDBError

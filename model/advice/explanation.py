@@ -7,132 +7,35 @@ as in docs/RULES.md: by number, or by row for the arithmetic of units, which has
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from dynactor.model import capacity
+from dynactor.model.advice.cheaper import cheaper_ways
+from dynactor.model.advice.explained_costs import (
+    READ_RULE,
+    TRANSACTION_RULE,
+    WRITE_RULE,
+    EntryChange,
+    Explanation,
+    Fetched,
+    Paid,
+    Read,
+    TableCost,
+    WriteKind,
+    Written,
+    WrittenEntry,
+)
 from dynactor.model.capacity import (
     EntryWrite,
     IndexKind,
     ItemWrite,
     KeyRead,
     RangeRead,
-    Receipt,
-    Work,
 )
 from dynactor.model.definitions.table import TableDefinition
-from dynactor.model.limits import READ_UNIT_BYTES, WRITE_UNIT_BYTES
 from dynactor.model.writes.transaction import UNITS_FACTOR
-
-# The outcome of a transaction.
-Outcome: TypeAlias = Literal["done", "cancelled"]
-WriteKind: TypeAlias = Literal[
-    "put", "delete", "nothing to delete", "condition check", "condition failed"
-]
-EntryChange: TypeAlias = Literal["put", "delete", "delete and put", "none"]
-
-_READ: Final = "Arithmetic: Read"
-_WRITE: Final = "Arithmetic: Write"
-_TRANSACTIONS: Final = "Arithmetic: Transactions"
-# A size is near a multiple of the unit if the excess is at most this share of the size.
-_NEAR: Final = 1 / 4
-
-
-class Paid(NamedTuple):
-    """The cost of a request, or of a part of a request, on one table."""
-
-    table: TableDefinition
-    receipt: Receipt
-    transaction: Outcome | None = None
-
-
-class Fetched(Struct, frozen=True, rename="pascal"):
-    """The items that were fetched from the table for the entries of a local index."""
-
-    items: int
-    blocks: int
-    units: float
-    rules: tuple[str, ...]
-
-
-class Read(Struct, frozen=True, rename="pascal", omit_defaults=True):
-    """A read in blocks of 4 KB; the request had ``count`` equal reads.
-
-    ``charged_resource`` is the table or global index whose units the read took.
-    """
-
-    read: Literal["Item", "Query", "Scan"]
-    bytes: int
-    blocks: int
-    consistent: bool
-    units: float
-    charged_resource: str
-    rules: tuple[str, ...]
-    index: str | None = None
-    evaluated: int | None = None
-    returned: int | None = None
-    partitions: int = 1
-    fetched: Fetched | None = None
-    count: int = 1
-
-
-class WrittenEntry(Struct, frozen=True, rename="pascal", omit_defaults=True):
-    """The change of an item's entry in an index, and the resource whose units it consumed."""
-
-    index: str
-    change: EntryChange
-    units: int
-    charged_resource: str
-    rules: tuple[str, ...]
-    bytes_before: int | None = None
-    bytes_after: int | None = None
-
-
-class Written(Struct, frozen=True, rename="pascal", omit_defaults=True):
-    """The cost of writing one item, in units of 1 KB; the request had ``count`` equal writes.
-
-    ``bytes`` is the size that counts, the larger one.
-    """
-
-    write: WriteKind
-    bytes: int
-    units: int
-    rules: tuple[str, ...]
-    bytes_before: int | None = None
-    bytes_after: int | None = None
-    indexes: tuple[WrittenEntry, ...] = ()
-    count: int = 1
-
-
-class TableCost(Struct, frozen=True, rename="pascal", omit_defaults=True):
-    """The cost of a request on one table and its indexes."""
-
-    table_name: str
-    capacity_units: float
-    reads: tuple[Read, ...] = ()
-    writes: tuple[Written, ...] = ()
-
-
-class Cheaper(Struct, frozen=True, rename="pascal", omit_defaults=True):
-    """A cheaper alternative, and the units it saves; None if unknown."""
-
-    advice: str
-    rule: str
-    saves: float | None = None
-
-
-class Explanation(Struct, frozen=True, rename="pascal", omit_defaults=True):
-    """The whole explanation: tables in the order of the request, advice by decreasing saving.
-
-    ``cancelled``: a transaction wrote nothing, but consumed these units.
-    """
-
-    operation: str
-    capacity_units: float
-    tables: tuple[TableCost, ...]
-    cheaper: tuple[Cheaper, ...] = ()
-    cancelled: bool = False
 
 
 def explain(operation: str, paid: Sequence[Paid]) -> Explanation:
@@ -143,7 +46,7 @@ def explain(operation: str, paid: Sequence[Paid]) -> Explanation:
         receipt = part.receipt if known is None else known.receipt + part.receipt
         by_table[part.table.name] = part._replace(receipt=receipt)
     costs = tuple(_table_cost(each) for each in by_table.values())
-    cheaper = [advice for each in by_table.values() for advice in _cheaper(each)]
+    cheaper = [advice for each in by_table.values() for advice in cheaper_ways(each)]
     cheaper.sort(key=lambda advice: advice.saves or 0.0, reverse=True)
     return Explanation(
         operation,
@@ -192,12 +95,12 @@ def _item_read(table: TableDefinition, work: KeyRead, *, in_transaction: bool) -
         work.consistent,
         work.units,
         table.name,
-        (_READ, _TRANSACTIONS) if in_transaction else (_READ, "S42"),
+        (READ_RULE, TRANSACTION_RULE) if in_transaction else (READ_RULE, "S42"),
     )
 
 
 def _range_read(table: TableDefinition, work: RangeRead) -> Read:
-    rules: tuple[str, ...] = (_READ, "S42")
+    rules: tuple[str, ...] = (READ_RULE, "S42")
     charged_resource = table.name
     if work.kind == "LocalSecondaryIndexes":
         rules = ("S41", "S42", "S49")
@@ -251,7 +154,7 @@ def _written(table: TableDefinition, work: ItemWrite, *, in_transaction: bool) -
         write,
         work.counted_bytes,
         work.units * UNITS_FACTOR if in_transaction else work.units,
-        (_WRITE, _TRANSACTIONS) if in_transaction else (_WRITE,),
+        (WRITE_RULE, TRANSACTION_RULE) if in_transaction else (WRITE_RULE,),
         work.old_bytes,
         work.new_bytes,
         tuple(indexes),
@@ -311,194 +214,3 @@ _LEAST_WRITES: Final[dict[EntryChange, int]] = {
 
 
 # -- cheaper alternatives -------------------------------------------------------------------
-
-
-def _cheaper(paid: Paid) -> Iterator[Cheaper]:
-    """The advice on one table's share."""
-    work = paid.receipt.work
-    if paid.transaction is not None:
-        yield from _cheaper_than_a_transaction(work)
-        return
-    item_reads = [each for each in work if isinstance(each, KeyRead)]
-    range_reads = [each for each in work if isinstance(each, RangeRead)]
-    writes = [each for each in work if isinstance(each, ItemWrite)]
-    yield from _eventually(item_reads, range_reads)
-    yield from _smaller_items(item_reads)
-    yield from _read_together(item_reads, range_reads)
-    for read in range_reads:
-        yield from _less_of_a_range(read)
-    yield from _smaller_writes(writes)
-    yield from _less_of_indexes([entry for write in writes for entry in write.entries])
-
-
-def _cheaper_than_a_transaction(work: Sequence[Work]) -> Iterator[Cheaper]:
-    """The advice on one table's share of a transaction, which pays for each item twice."""
-    reads = [each for each in work if isinstance(each, KeyRead)]
-    writes = [each for each in work if isinstance(each, ItemWrite)]
-    if reads:
-        yield Cheaper(
-            "Use BatchGetItem if the items need not be of one moment: half the units with "
-            "ConsistentRead true, a quarter without",
-            _TRANSACTIONS,
-            sum(read.units for read in reads) / UNITS_FACTOR,
-        )
-    changes = [write for write in writes if not write.is_check]
-    if changes:
-        yield Cheaper(
-            "Use single writes or BatchWriteItem if one write may succeed without the others: "
-            "half the table's units",
-            _TRANSACTIONS,
-            float(sum(write.units for write in changes)),
-        )
-    checks = [write for write in writes if write.is_check]
-    if checks:
-        yield Cheaper(
-            "Put the conditions on items that the transaction writes, instead of checking others",
-            _TRANSACTIONS,
-            float(sum(write.units for write in checks) * UNITS_FACTOR),
-        )
-    for advice in (*_smaller_items(reads), *_smaller_writes(changes)):
-        assert advice.saves is not None
-        yield structs.replace(advice, saves=advice.saves * UNITS_FACTOR)
-    yield from _less_of_indexes([entry for write in writes for entry in write.entries])
-
-
-def _eventually(
-    item_reads: Sequence[KeyRead], range_reads: Sequence[RangeRead]
-) -> Iterator[Cheaper]:
-    units = sum(read.units for read in item_reads if read.consistent)
-    units += sum(read.units + read.fetched_units for read in range_reads if read.consistent)
-    if units:
-        yield Cheaper("Read with ConsistentRead false: half the units", "S42", units / 2)
-
-
-def _smaller_items(reads: Sequence[KeyRead]) -> Iterator[Cheaper]:
-    near = [read for read in reads if _bytes_above(read.size_bytes, READ_UNIT_BYTES)]
-    if near:
-        above = max(_bytes_above(read.size_bytes, READ_UNIT_BYTES) for read in near)
-        saves = sum(capacity.read_units(1, consistent=read.consistent) for read in near)
-        yield Cheaper(f"{_items(len(near))} {above} bytes above a multiple of 4 KB", _READ, saves)
-
-
-def _read_together(
-    item_reads: Sequence[KeyRead], range_reads: Sequence[RangeRead]
-) -> Iterator[Cheaper]:
-    """Reads of several items by key are cheaper as one Query, which rounds up one sum."""
-    for consistent in (True, False):
-        sizes = [read.size_bytes for read in item_reads if read.consistent is consistent]
-        units = sum(read.units for read in item_reads if read.consistent is consistent)
-        for read in range_reads:
-            if _is_of_one_item(read) and read.consistent is consistent:
-                sizes.append(sum(read.partition_bytes))
-                units += read.units
-        together = capacity.read_units(capacity.read_blocks(sum(sizes)) or 1, consistent=consistent)
-        if len(sizes) > 1 and together < units:
-            yield Cheaper(
-                f"Use one Query instead of {len(sizes)} reads if the items are neighbors in one "
-                "item collection: their sizes are summed and rounded up once",
-                _READ,
-                units - together,
-            )
-
-
-def _is_of_one_item(read: RangeRead) -> bool:
-    return read.index is None and not read.is_scan and read.entries <= 1
-
-
-def _less_of_a_range(read: RangeRead) -> Iterator[Cheaper]:
-    if read.fetched_items:
-        yield Cheaper(
-            f"Request only attributes that {read.index} projects, or project the fetched ones: "
-            "the items themselves would not be read",
-            "S43",
-            read.fetched_units,
-        )
-    size_bytes = sum(read.partition_bytes)
-    if read.entries > read.returned:
-        kept_bytes = size_bytes * read.returned // read.entries
-        kept_blocks = capacity.read_blocks(kept_bytes) or 1
-        dropped = read.entries - read.returned
-        yield Cheaper(
-            f"The filter dropped {dropped} of {read.entries} entries after they were charged. A "
-            "key condition or a sparse index would read only the others (saving estimated from "
-            "the mean size)",
-            _FILTER_RULES.get(read.kind, _READ),
-            max(0.0, read.units - capacity.read_units(kept_blocks, consistent=read.consistent))
-            or None,
-        )
-    if read.is_scan:
-        partitions = len(read.partition_bytes)
-        yield Cheaper(
-            "A Query reads the items of one partition key; this Scan read items of all keys"
-            + (f", and rounded up in each of {partitions} partitions" if partitions > 1 else ""),
-            "S158",
-        )
-    elif above := _bytes_above(size_bytes, READ_UNIT_BYTES):
-        yield Cheaper(
-            f"The entries are together {above} bytes above a multiple of 4 KB",
-            _READ,
-            capacity.read_units(1, consistent=read.consistent),
-        )
-
-
-_FILTER_RULES: Final[dict[IndexKind | None, str]] = {
-    "LocalSecondaryIndexes": "S41",
-    "GlobalSecondaryIndexes": "S106",
-}
-
-
-def _smaller_writes(writes: Sequence[ItemWrite]) -> Iterator[Cheaper]:
-    # The larger size counts. If the item became smaller, its next write costs less anyway.
-    near = [
-        write.counted_bytes
-        for write in writes
-        if write.new_bytes == write.counted_bytes
-        and _bytes_above(write.counted_bytes, WRITE_UNIT_BYTES)
-    ]
-    if near:
-        above = max(_bytes_above(size_bytes, WRITE_UNIT_BYTES) for size_bytes in near)
-        yield Cheaper(
-            f"{_items(len(near))} {above} bytes above a multiple of 1 KB", _WRITE, float(len(near))
-        )
-
-
-def _less_of_indexes(entries: Sequence[EntryWrite]) -> Iterator[Cheaper]:
-    in_place = [entry for entry in entries if _is_in_place(entry)]
-    if in_place:
-        yield Cheaper(
-            f"Do not project the changed attributes into {_names(in_place)}: an unchanged entry is "
-            "not written",
-            "S57",
-            float(sum(entry.write_units for entry in in_place)),
-        )
-    large = [
-        (entry, saves)
-        for entry in entries
-        if not _is_in_place(entry) and (saves := entry.write_units - (2 if entry.moves else 1)) > 0
-    ]
-    if large:
-        yield Cheaper(
-            f"Project less into {_names([entry for entry, _ in large])}: entries of at most 1 KB "
-            "cost 1 unit",
-            "S57",
-            float(sum(saves for _, saves in large)),
-        )
-
-
-def _is_in_place(entry: EntryWrite) -> bool:
-    return entry.old_bytes is not None and entry.new_bytes is not None and not entry.moves
-
-
-def _names(entries: Sequence[EntryWrite]) -> str:
-    """The indexes that these entries belong to, each once."""
-    return ", ".join(dict.fromkeys(entry.name for entry in entries))
-
-
-def _items(count: int) -> str:
-    return "The item is" if count == 1 else f"{count} items are each at most"
-
-
-def _bytes_above(size_bytes: int, unit_bytes: int) -> int:
-    """The bytes above the last whole unit, for a size of several units; 0 if not near."""
-    above = size_bytes % unit_bytes
-    return above if size_bytes > unit_bytes and above <= size_bytes * _NEAR else 0

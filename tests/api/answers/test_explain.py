@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from dynactor.api.answers.explain import EXPLANATION_BYTES, header_text, is_wanted
-from dynactor.model.advice.explanation import Paid
+from dynactor.model.advice.explained_costs import Paid
 from dynactor.model.capacity import EntryWrite, ItemWrite, KeyRead, RangeRead, Receipt
 from tests.support.databases.databases import table_definition
 

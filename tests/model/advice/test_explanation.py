@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dynactor.model.advice.explanation import Cheaper, Paid, explain
+from dynactor.model.advice.explained_costs import Cheaper, Paid
+from dynactor.model.advice.explanation import explain
 from dynactor.model.capacity import (
     EntryWrite,
     IndexKind,
