@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dynactor.actors.partition.batch import Batch
-from dynactor.actors.partition.partition import NoEffects, Partition
+from dynactor.actors.partition.partition import Partition
+from dynactor.actors.partition.roles import NoEffects
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.model.definitions.index import IndexDefinition
 from dynactor.model.limits import INDEX_ENTRY_OVERHEAD_BYTES

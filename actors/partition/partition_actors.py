@@ -12,7 +12,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Generic
 
-from dynactor.actors.partition.partition import BatchT, Partition
+from dynactor.actors.partition.partition import Partition
+from dynactor.actors.partition.roles import BatchT
 from dynactor.actors.runtime.mailbox import Envelope
 from dynactor.actors.runtime.ref import Ref
 from dynactor.actors.runtime.replies import PartitionMoved

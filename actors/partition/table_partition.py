@@ -13,14 +13,8 @@ from dynactor.actors.partition.batch import TableBatch
 from dynactor.actors.partition.charges import Charges
 from dynactor.actors.partition.item_locks import Accepted, ItemLocks, Prepare
 from dynactor.actors.partition.participant import Participant
-from dynactor.actors.partition.partition import (
-    MAILBOX_MESSAGES,
-    Effects,
-    HeadGone,
-    Outcome,
-    Partition,
-    Rows,
-)
+from dynactor.actors.partition.partition import MAILBOX_MESSAGES, HeadGone, Partition
+from dynactor.actors.partition.roles import Effects, Outcome, Rows
 from dynactor.actors.partition.table_core import TableCore
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.mailbox import Envelope

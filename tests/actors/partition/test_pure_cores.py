@@ -24,7 +24,7 @@ from dynactor.actors.partition.item_locks import (
     TransactionPart,
 )
 from dynactor.actors.partition.messages import ExpireItems, RestoreItems, WriteItem
-from dynactor.actors.partition.partition import Core
+from dynactor.actors.partition.roles import Core
 from dynactor.actors.partition.table_core import TableCore
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.model.definitions.index import IndexDefinition, Projection
