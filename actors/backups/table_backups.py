@@ -14,28 +14,23 @@ Only the database's actor calls methods that change state; any caller may read.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 import structlog
 from msgspec import structs
 
-from dynactor.actors.backups.table_backup_copy import BackupCopy
+from dynactor.actors.backups.backup_copies import CopyRun, KeptLogs, PastState, backup_subscriber
+from dynactor.actors.backups.messages import CreateTableBackup, DeleteTableBackup
 from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.definition_commit import Stored
-from dynactor.actors.feeds.change_feed import ChangeFeed
-from dynactor.actors.followers.changes_copy import ChangesCopy
 from dynactor.actors.followers.pacing import Pacing
-from dynactor.actors.followers.sink import Contract, Gap, Order
 from dynactor.actors.followers.stored_checkpoint import first_checkpoints
-from dynactor.actors.followers.table_copy import TableCopy, stored_positions
+from dynactor.actors.followers.table_copy import stored_positions
 from dynactor.actors.parts.long_work import Pieces, chained
 from dynactor.actors.parts.part import Part, Parts
 from dynactor.actors.parts.phase_machine import GONE, Phase, PhaseMachine, Subject
 from dynactor.actors.phases.space_reclaim import LARGE_BYTES, SpaceReclaimer, reclaim_row
 from dynactor.actors.phases.streams import StreamRegistry
-from dynactor.actors.runtime.mailbox import Message
-from dynactor.actors.table.followers import Subscription
 from dynactor.actors.table.state import state_of
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import TableDefinition
@@ -56,96 +51,12 @@ from dynactor.model.tables.table_backup import (
 from dynactor.model.tables.table_rules import in_use
 from dynactor.storage import key_layout, table_backups
 from dynactor.storage.catalog import Catalog, TableRecord
-from dynactor.storage.store import Row, Store
+from dynactor.storage.store import Row
 
 _MILLISECONDS: Final = 1_000
 _SUFFIX_BYTES: Final = 4
 
 _log = structlog.get_logger("actors")
-
-
-class CreateTableBackup(Message[TableBackup], frozen=True):
-    """Start a backup of a table; it will contain all writes that were answered before.
-
-    Raises:
-        TableNotFoundException, TableInUseException: no such table, or it is being created or
-            deleted.
-    """
-
-    table_name: str
-    name: str
-
-
-class DeleteTableBackup(Message[TableBackup], frozen=True):
-    """Delete a backup of a table; the reply is its last description. Errors name it by its ARN.
-
-    Tables that were restored from it keep their items.
-
-    Raises:
-        ValidationException: the backup is one of the system.
-        BackupNotFoundException, BackupInUseException: the backup does not exist, or is being
-            created or restored.
-    """
-
-    backup_id: TableBackupId
-    arn: str
-
-
-class PastState(NamedTuple):
-    """A time, and the positions of a table's logs at that time, by partition number.
-
-    With ``until_us`` it stands for the changes after it, before that time.
-    """
-
-    epoch_us: int
-    positions: Mapping[int, int]
-    until_us: int | None = None
-
-
-class _KeptLogs:
-    """Keeps a table's logs for a backup. The copy reads them from the store."""
-
-    subscription = Subscription.ALL
-    contract = Contract(Order.NONE, Gap.END, trim_delay_bytes=None)
-
-    def split(self, parent: int, children: list[ChangeFeed]) -> None:
-        """Do nothing: the copy reads the logs that exist after its last page."""
-
-    async def close(self) -> None:
-        """Do nothing: the copy continues if the catalog is only loaded again."""
-
-
-class _Copy:
-    """The copy that makes a backup; ``over`` is called when it has ended or failed."""
-
-    def __init__(self, backup: TableBackup, store: Store, pacing: Pacing) -> None:
-        self.rows = BackupCopy(backup)
-        self.failure: str | None = None
-        self.is_over = False
-        self.over: Callable[[], None] | None = None
-        until_us = backup.changes_until_us
-        copy = TableCopy if until_us is None else partial(ChangesCopy, until_us=until_us)
-        self.actor = copy(
-            f"backup {backup.name} of {backup.definition.name}",
-            backup.definition,
-            _subscriber(backup),
-            self.rows,
-            store,
-            cursor_key=key_layout.filling_cursor(backup.rows_id),
-            ended=self._end,
-            failed=self._fail,
-            pacing=pacing,
-            state_epoch_us=backup.state_epoch_us,
-        )
-
-    def _end(self) -> None:
-        self.is_over = True
-        if self.over is not None:
-            self.over()
-
-    def _fail(self, reason: str) -> None:
-        self.failure = reason
-        self._end()
 
 
 class TableBackups(Part):
@@ -172,7 +83,7 @@ class TableBackups(Part):
         )
         self.machines = [self._machine]
         self._backups: dict[TableBackupId, TableBackup] = {}
-        self._copies: dict[TableBackupId, _Copy] = {}
+        self._copies: dict[TableBackupId, CopyRun] = {}
         # Called when a backup is AVAILABLE, or has failed.
         self._when_over: dict[TableBackupId, Callable[[], None]] = {}
         # Each returns the rows of the internal backups that it uses.
@@ -426,12 +337,12 @@ class TableBackups(Part):
         copy = self._copies.get(backup.backup_id)
         if copy is None:
             pacing = Pacing(self._tables.consumed_units)
-            copy = self._copies[backup.backup_id] = _Copy(backup, self._store, pacing)
+            copy = self._copies[backup.backup_id] = CopyRun(backup, self._store, pacing)
             table = self._table(backup)
             if table is None:
                 copy.failure, copy.is_over = "its table is gone", True
             else:
-                if not await stored_positions(self._store.latest, _subscriber(backup)):
+                if not await stored_positions(self._store.latest, backup_subscriber(backup)):
                     # An earlier version has stored the backup.
                     await self._record(table, backup)
                 self._supervisor.start(copy.actor)
@@ -503,9 +414,9 @@ class TableBackups(Part):
         return self._tables.same(backup.definition.name, backup.definition.table_id)
 
     def _keep_logs(self, backup: TableBackup) -> None:
-        table, subscriber = self._table(backup), _subscriber(backup)
+        table, subscriber = self._table(backup), backup_subscriber(backup)
         if table is not None and table.followers.following(subscriber) is None:
-            table.followers.attach(subscriber, _KeptLogs())
+            table.followers.attach(subscriber, KeptLogs())
 
     async def _record(
         self,
@@ -524,7 +435,7 @@ class TableBackups(Part):
         Raises:
             StoreError: nothing was changed, or the outcome is ``Unknown``.
         """
-        subscriber = _subscriber(backup)
+        subscriber = backup_subscriber(backup)
 
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
             positions = counters if past is None else past.positions
@@ -552,7 +463,7 @@ class TableBackups(Part):
         Raises:
             StoreError: nothing was changed, or the outcome is ``Unknown``.
         """
-        table, subscriber = self._table(backup), _subscriber(backup)
+        table, subscriber = self._table(backup), backup_subscriber(backup)
         stored = self._backups[backup.backup_id]
         if table is None or stored.status == "AVAILABLE":
             await self._owner.change(puts=puts, deletes=deletes, discards=discards)
@@ -577,10 +488,6 @@ class TableBackups(Part):
         definition = structs.replace(table.definition, is_backed_up=is_backed_up)
         await definition_commit.redefine(self._owner, table, definition, storing)
         await table.followers.detach(subscriber)
-
-
-def _subscriber(backup: TableBackup) -> bytes:
-    return key_layout.table_backup_subscriber(backup.definition.table_id, backup.rows_id)
 
 
 def _is_restoring(definition: TableDefinition, backup: TableBackup) -> bool:

@@ -16,7 +16,7 @@ from dynactor.actors.database.database_actor import DatabaseActor
 from dynactor.actors.database.virtual_clock import VirtualClockControl, open_clock
 from dynactor.actors.feeds.change_feed import RecentChanges
 from dynactor.actors.limits.burst_balances import BalanceWriter
-from dynactor.actors.limits.throttle import ThrottleSettings
+from dynactor.actors.limits.throttle_settings import ThrottleSettings
 from dynactor.actors.partition.table_partition import PartitionSettings
 from dynactor.actors.parts.database_settings import DatabaseSettings
 from dynactor.actors.parts.part import PartT, load_catalog

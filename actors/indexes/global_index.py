@@ -18,7 +18,7 @@ from dynactor.actors.followers.pacing import Pacing
 from dynactor.actors.followers.scan import TableScan
 from dynactor.actors.indexes.index_backfill import IndexBackfill
 from dynactor.actors.indexes.index_changes import IndexChanges
-from dynactor.actors.limits.throttle import BackfillUnits
+from dynactor.actors.limits.backfill_units import BackfillUnits
 from dynactor.actors.partition.index_partition import (
     ApplyChanges,
     Backfill,

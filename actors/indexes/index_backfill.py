@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from dynactor.actors.followers.sink import FillSink, Send, Step, TakeUnits, Turn
 from dynactor.actors.indexes.index_changes import IndexWriter
-from dynactor.actors.limits.throttle import BackfillUnits
+from dynactor.actors.limits.backfill_units import BackfillUnits
 from dynactor.actors.partition.index_partition import Backfill
 from dynactor.model.capacity import write_units
 from dynactor.model.definitions.index import IndexDefinition, entry_position, global_entry

@@ -13,7 +13,6 @@ full units of its partitions, because partitions are durable, and DynamoDB does 
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from functools import partial
 from typing import Final
@@ -21,7 +20,9 @@ from typing import Final
 from msgspec import Struct
 
 from dynactor.actors.limits.burst_balances import BalanceWriter
+from dynactor.actors.limits.consumed_units import Consumed, counters_by_index
 from dynactor.actors.limits.position_sample import PositionSample
+from dynactor.actors.limits.throttle_settings import ThrottleSettings, throttling_mode
 from dynactor.actors.limits.traffic import TableTraffic
 from dynactor.actors.runtime.clock import Clock
 from dynactor.model.capacity import Receipt
@@ -30,7 +31,6 @@ from dynactor.model.definitions.table import TABLE_INDEX_ID, GlobalIndex, TableD
 from dynactor.model.errors import Throttled, ThrottlingReason
 from dynactor.model.keys.key import encode, without_hash
 from dynactor.model.limits import BURST_SECONDS
-from dynactor.model.tables.tag_rules import THROTTLING_TAG
 from dynactor.model.throttling.burst_balance import Balance
 from dynactor.model.throttling.refusal import Refusal
 from dynactor.model.throttling.resource import (
@@ -38,8 +38,7 @@ from dynactor.model.throttling.resource import (
     ResourceThroughput,
     resource_throughput,
 )
-from dynactor.model.throttling.table_limits import IndexWrite, TableLimits, ThrottlingMode
-from dynactor.model.throttling.throttling_setting import ThrottlingSetting
+from dynactor.model.throttling.table_limits import IndexWrite, TableLimits
 from dynactor.model.writes.change import Change, entry_writes
 from dynactor.storage import burst_balances
 from dynactor.storage.burst_balances import Resource
@@ -47,24 +46,7 @@ from dynactor.storage.catalog import TableRecord
 from dynactor.storage.partition_map import PartitionMap
 from dynactor.storage.store import Row
 
-_MODES: Final[dict[str, ThrottlingMode]] = {
-    "enforce": "enforce",
-    "observe": "observe",
-    "off": "off",
-}
-_LONGEST_WAIT_SECONDS: Final = 1.0
 _NO_INDEXES: Final[tuple[IndexWrite, ...]] = ()
-
-
-class ThrottleSettings(Struct, frozen=True):
-    """The settings for the limits of all tables; ``arn_prefix`` is the prefix of tables' ARNs."""
-
-    setting: ThrottlingSetting = "auto"
-    arn_prefix: str = "arn:aws:dynamodb:us-east-1:000000000000:table/"
-    # Whether some requests are counted by key while Contributor Insights is off.
-    key_traffic: bool = True
-    # The unused units of a new provisioned table, in seconds.
-    initial_burst_seconds: float = BURST_SECONDS
 
 
 class PaidWrite(Struct, frozen=True):
@@ -76,25 +58,6 @@ class PaidWrite(Struct, frozen=True):
 
     receipt: Receipt
     index_writes: tuple[IndexWrite, ...] | None
-
-
-class Consumed:
-    """The units that a table or an index has served since the server started."""
-
-    __slots__ = ("read_units", "write_units")
-
-    def __init__(self) -> None:
-        self.read_units = 0.0
-        self.write_units = 0.0
-
-
-def throttling_mode(definition: TableDefinition, setting: ThrottlingSetting) -> ThrottlingMode:
-    """The mode of a table's limits: its tag, or the server's setting."""
-    wanted = dict(definition.tags).get(THROTTLING_TAG, setting)
-    by_billing_mode: ThrottlingMode = (
-        "enforce" if definition.billing_mode == "PROVISIONED" else "observe"
-    )
-    return _MODES.get(wanted, by_billing_mode)
 
 
 class TableThrottle:
@@ -134,7 +97,7 @@ class TableThrottle:
         # The table's consumed units, with those of local indexes.
         self.consumed = Consumed()
         # The consumed units of global indexes, by name.
-        self.consumed_by_index = _counters(record.definition, {})
+        self.consumed_by_index = counters_by_index(record.definition, {})
         # Number of requests for an item that met a transaction's lock.
         self.transaction_conflicts = 0
         # The counts of keys; None if they are off.
@@ -319,7 +282,7 @@ class TableThrottle:
             limits.mode = self.mode
         if changes_limits:
             self._change()
-            self.consumed_by_index = _counters(new, self.consumed_by_index)
+            self.consumed_by_index = counters_by_index(new, self.consumed_by_index)
         self._follow_traffic()
 
     def limits(self, index_id: int = TABLE_INDEX_ID) -> ResourceLimits | None:
@@ -511,45 +474,6 @@ class TableThrottle:
     def _is_there(self, index_id: int) -> bool:
         """Whether the table has this index, or the id is the table's own."""
         return index_id == TABLE_INDEX_ID or index_id in self._record.index_partitions
-
-
-class BackfillUnits:
-    """The write units of an index for its backfill: the units that writes leave (S168)."""
-
-    def __init__(self, throttle: TableThrottle, index_id: int, clock: Clock) -> None:
-        self._throttle = throttle
-        self._index_id = index_id
-        self._clock = clock
-
-    def take(self, partition_number: int, units: int) -> asyncio.Future[None] | None:
-        """Take the units of an entry for a partition of the index.
-
-        Returns:
-            None if the entry may be put; otherwise a future that completes at the next attempt.
-        """
-        wait_seconds = self._throttle.take_backfill(self._index_id, partition_number, units)
-        if wait_seconds is None:
-            return None
-        # The units may be raised meanwhile (S194).
-        wait_seconds = min(wait_seconds, _LONGEST_WAIT_SECONDS)
-        return self._clock.wait_until(self._clock.now_epoch_seconds() + wait_seconds)
-
-
-class FreeUnits(BackfillUnits):
-    """Units for an index of a table that is being restored: they are unlimited."""
-
-    def __init__(self) -> None:
-        pass
-
-    def take(self, partition_number: int, units: int) -> None:
-        """Do nothing: without limits, an index entry may always be put."""
-        del partition_number, units
-
-
-def _counters(definition: TableDefinition, known: dict[str, Consumed]) -> dict[str, Consumed]:
-    """A counter for each global index; counters that exist are kept."""
-    names = [index.definition.name for index in definition.global_indexes]
-    return {name: known.get(name) or Consumed() for name in names}
 
 
 def _throughputs(definition: TableDefinition) -> dict[int, ResourceThroughput]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dynactor.actors.feeds.change_feed import RecentChanges
 from dynactor.actors.limits.burst_balances import BalanceWriter
-from dynactor.actors.limits.throttle import ThrottleSettings
+from dynactor.actors.limits.throttle_settings import ThrottleSettings
 from dynactor.actors.partition.table_partition import PartitionSettings
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.supervisor import Supervisor

@@ -17,7 +17,8 @@ from dynactor.actors.followers.pacing import Pacing
 from dynactor.actors.followers.sink import Contract, Gap
 from dynactor.actors.followers.stored_checkpoint import first_checkpoints
 from dynactor.actors.indexes.global_index import GlobalIndexActors, IndexPlace
-from dynactor.actors.limits.throttle import BackfillUnits, FreeUnits, TableThrottle
+from dynactor.actors.limits.backfill_units import BackfillUnits, FreeUnits
+from dynactor.actors.limits.throttle import TableThrottle
 from dynactor.actors.runtime.supervisor import Actor, Supervisor
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.model.definitions.index import IndexDefinition

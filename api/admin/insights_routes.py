@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import web
 
 from dynactor.actors.database.database import Database
-from dynactor.actors.limits.throttle import Consumed
-from dynactor.actors.limits.traffic import Window
+from dynactor.actors.limits.consumed_units import Consumed
+from dynactor.actors.limits.key_counts import Window
 from dynactor.actors.phases.contributor_insights import ContributorInsightsSwitch
 from dynactor.actors.table.item_sample import (
     collection_start,
