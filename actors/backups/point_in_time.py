@@ -16,7 +16,7 @@ from math import floor
 
 from msgspec import structs
 
-from dynactor.actors.backups.table_backups import PastState
+from dynactor.actors.backups.backup_copies import PastState
 from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.definition_commit import Stored
 from dynactor.actors.parts.part import Part, Parts

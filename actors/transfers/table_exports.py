@@ -11,8 +11,9 @@ from typing import Any, Final
 import structlog
 from msgspec import structs
 
+from dynactor.actors.backups.backup_copies import PastState
 from dynactor.actors.backups.point_in_time import RecoverySwitch
-from dynactor.actors.backups.table_backups import PastState, TableBackups
+from dynactor.actors.backups.table_backups import TableBackups
 from dynactor.actors.followers.pacing import Pacing
 from dynactor.actors.followers.phase_scan import PhaseScan
 from dynactor.actors.parts.long_work import Pieces

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import json
 
-from dynactor.actors.backups.table_backups import CreateTableBackup
+from dynactor.actors.backups.messages import CreateTableBackup
 from dynactor.api.access import asks
 from dynactor.api.answers import table_backup
 from dynactor.api.execution.operation import Operation

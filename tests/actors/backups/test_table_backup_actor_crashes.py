@@ -9,7 +9,8 @@ from contextlib import suppress
 import pytest
 from structlog.testing import capture_logs
 
-from dynactor.actors.backups.table_backups import CreateTableBackup, DeleteTableBackup, TableBackups
+from dynactor.actors.backups.messages import CreateTableBackup, DeleteTableBackup
+from dynactor.actors.backups.table_backups import TableBackups
 from dynactor.actors.database.database import Database
 from dynactor.actors.table.messages import DeleteTable
 from dynactor.model.errors import InternalServerError

@@ -9,7 +9,8 @@ from typing import TypeVar
 import anyio
 import pytest
 
-from dynactor.actors.backups.table_backups import CreateTableBackup, TableBackups
+from dynactor.actors.backups.messages import CreateTableBackup
+from dynactor.actors.backups.table_backups import TableBackups
 from dynactor.actors.database.database import Database
 from dynactor.model.errors import InternalServerError
 from dynactor.model.tables.table_backup import TableBackup

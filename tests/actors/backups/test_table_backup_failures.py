@@ -10,7 +10,8 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from dynactor.actors.backups.table_backups import CreateTableBackup, DeleteTableBackup, TableBackups
+from dynactor.actors.backups.messages import CreateTableBackup, DeleteTableBackup
+from dynactor.actors.backups.table_backups import TableBackups
 from dynactor.actors.database.database import Database
 from dynactor.actors.table.messages import CreateTable, DeleteTable
 from dynactor.storage.store import Closed, Damaged, Store

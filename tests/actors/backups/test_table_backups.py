@@ -12,7 +12,8 @@ import pytest
 from msgspec import structs
 from structlog.testing import capture_logs
 
-from dynactor.actors.backups.table_backups import CreateTableBackup, DeleteTableBackup, TableBackups
+from dynactor.actors.backups.messages import CreateTableBackup, DeleteTableBackup
+from dynactor.actors.backups.table_backups import TableBackups
 from dynactor.actors.table.messages import CreateTable, DeleteTable
 from dynactor.model.definitions.table import StreamSettings, TableDefinition
 from dynactor.model.errors import (

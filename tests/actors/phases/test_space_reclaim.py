@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from dynactor.actors.backups.table_backups import DeleteTableBackup
+from dynactor.actors.backups.messages import DeleteTableBackup
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.database.database import Database

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from dynactor.actors.backups.table_backups import DeleteTableBackup
+from dynactor.actors.backups.messages import DeleteTableBackup
 from dynactor.actors.database.database import Database
 from dynactor.actors.table.messages import DeleteTable
 from dynactor.model.errors import ResourceInUseException

@@ -11,7 +11,8 @@ from typing import Final
 import anyio
 from msgspec import structs
 
-from dynactor.actors.backups.table_backups import CreateTableBackup, TableBackups
+from dynactor.actors.backups.messages import CreateTableBackup
+from dynactor.actors.backups.table_backups import TableBackups
 from dynactor.actors.database.database import Database
 from dynactor.actors.restores.restore_phases import RestoreTable
 from dynactor.actors.table.messages import CreateTable
