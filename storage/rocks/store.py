@@ -20,7 +20,7 @@ from weakref import WeakSet
 
 import structlog
 from msgspec import structs
-from rocksdict import WriteBatch, WriteOptions
+from rocksdict import WriteOptions
 
 from dynactor.model.latency_histogram import LatencyHistogram
 from dynactor.storage.atomic_directory import whole_directory
@@ -30,6 +30,7 @@ from dynactor.storage.changed_keys import ChangedKeys
 from dynactor.storage.data_directory import open_data_directory
 from dynactor.storage.group_commit import Synchronizer
 from dynactor.storage.head_locks import HeadLocks
+from dynactor.storage.rocks.batches import frees_space, write_batch
 from dynactor.storage.rocks.engine import DiskEngine, Engine, MemoryEngine
 from dynactor.storage.rocks.errors import is_unreadable_file, repeats_an_error, translate
 from dynactor.storage.rocks.options import RocksOptions
@@ -56,8 +57,6 @@ T = TypeVar("T")
 
 # Opening an engine holds the GIL for milliseconds, and the store is in use right after a `clear`.
 _PREPARE_AFTER_SECONDS: Final = 0.005
-# A commit of several heads may use the reserve of a full disk if none is larger than this.
-_SMALL_HEAD_BYTES: Final = 32
 
 _log = structlog.get_logger(__name__)
 
@@ -174,10 +173,10 @@ class _RocksStore:
             self._raise_unless_reopened()
         self._assert_guards(groups)
         self._assert_heads(groups)
-        frees_space = _frees_space(groups)
+        is_freeing = frees_space(groups)
         groups = self._with_versions(groups)
-        batch = _batch(groups)
-        if not frees_space:
+        batch = write_batch(groups)
+        if not is_freeing:
             self._take_space(batch.size_in_bytes())
         # Note the keys before the write, because a thread may read a row immediately after the
         # write.
@@ -492,31 +491,3 @@ class _MemoryStore(_RocksStore):
             self._preparing = asyncio.get_running_loop().run_in_executor(
                 self._checkpoints, self._memory.prepare_clear
             )
-
-
-def _frees_space(groups: Sequence[Group]) -> bool:
-    """Whether a commit frees space on a full disk, so it may use the reserve."""
-    if any(group.puts and not group.ranges for group in groups):
-        return False
-    if any(group.deletes or group.ranges or group.head is None for group in groups):
-        return True
-    # Checkpoints are small heads, and let logs be trimmed. A table's record is a large one.
-    heads = [group.head or b"" for group in groups]
-    return len(heads) == 1 or all(len(head) <= _SMALL_HEAD_BYTES for head in heads)
-
-
-def _batch(groups: Sequence[Group]) -> WriteBatch:
-    batch = WriteBatch(raw_mode=True)
-    put, delete = batch.put, batch.delete
-    for group in groups:
-        for start, end in group.ranges:
-            batch.delete_range(start, end)
-        for key in group.deletes:
-            delete(key)
-        for key, value in group.puts:
-            put(key, value)
-        if group.head is None:
-            delete(group.head_key)
-        else:
-            put(group.head_key, group.head)
-    return batch
