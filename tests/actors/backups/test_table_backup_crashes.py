@@ -44,6 +44,7 @@ ReplyT = TypeVar("ReplyT")
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make pages so short that a copy needs several."""
     monkeypatch.setattr("dynactor.actors.followers.scan.PAGE_ROWS", FEW_ROWS)
+    monkeypatch.setattr("dynactor.actors.followers.table_snapshot.PAGE_ROWS", FEW_ROWS)
     monkeypatch.setattr("dynactor.actors.followers.log_positions._RECORDS", FEW_ROWS)
     monkeypatch.setattr("dynactor.actors.restores.table_restore.RestoredItems.pages_per_cursor", 2)
 

@@ -29,6 +29,7 @@ FEW_ROWS: Final = 20
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make pages so short that a copy needs several."""
     monkeypatch.setattr("dynactor.actors.followers.scan.PAGE_ROWS", FEW_ROWS)
+    monkeypatch.setattr("dynactor.actors.followers.table_snapshot.PAGE_ROWS", FEW_ROWS)
     monkeypatch.setattr("dynactor.actors.followers.table_copy.SCAN_SECONDS", 0.01)
 
 
