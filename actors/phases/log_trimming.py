@@ -11,6 +11,8 @@ from contextlib import aclosing
 from math import inf
 from typing import Final, NamedTuple
 
+from msgspec import structs
+
 from dynactor.actors.feeds.change_feed import ChangeFeed
 from dynactor.actors.followers.log_positions import TRANSACTION_US
 from dynactor.actors.parts.long_work import Pieces, chained
@@ -138,15 +140,21 @@ class LogTrimmer(Part):
             listed_us = oldest
         floors = await table.followers.floors()
         record, subscribers = table.record, table.followers.subscriber_ids
+        numbers = set(record.log_numbers)
         for feed in await table.followers.feeds():
             if (
                 not self._tables.has(table)
-                or table.record is not record
+                or not _differs_by_released_logs(table.record, record)
                 or table.followers.subscriber_ids != subscribers
             ):
                 # A new subscriber may need records below the floors, so begin again later.
                 yield 0.0
                 return
+            if table.record is not record:
+                record, numbers = table.record, set(table.record.log_numbers)
+            if feed.partition_number not in numbers:
+                # Another trim of the same table has released the log.
+                continue
             rest_seconds = inf
             floor = floors[feed.partition_number]
             if floor < feed.tail:
@@ -182,6 +190,12 @@ class LogTrimmer(Part):
                 and not self._streams.shows([ended.number])
             ):
                 await self._splits.release(table, ended)
-                # This trim made the change itself, so the floors still hold.
-                record = table.record
             yield rest_seconds
+
+
+def _differs_by_released_logs(new: TableRecord, old: TableRecord) -> bool:
+    """Whether trims released ended logs, at most, so that the floors of the others still hold."""
+    return new is old or (
+        structs.replace(old, ended_logs=new.ended_logs) == new
+        and all(log in old.ended_logs for log in new.ended_logs)
+    )

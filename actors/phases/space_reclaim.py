@@ -66,12 +66,11 @@ class SpaceReclaimer(Part):
             self._supervisor.run_in_background(self._work)
         self._waiting[key_range] = None
 
-    async def keep(self, now_epoch_seconds: float) -> Pieces:
+    def keep(self, now_epoch_seconds: float) -> Pieces:
         """Retry the ranges that the store refused."""
-        del now_epoch_seconds
         for key_range in list(self._postponed):
             self.begin(key_range)
-        yield
+        return super().keep(now_epoch_seconds)
 
     async def _end(self, message: EndReclaim) -> None:
         """Delete the row of a range, unless the range was deleted and is to be reclaimed again.

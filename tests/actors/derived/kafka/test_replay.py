@@ -166,7 +166,7 @@ async def test_a_crash_during_a_snapshot_starts_another_one(monkeypatch):
             raise RuntimeError("a bug")
         return original(self, message)
 
-    monkeypatch.setattr(KafkaSink, "partition_of", crash)
+    monkeypatch.setattr(KafkaSink, "kafka_partition", crash)
     async with running_database(broker=broker, relays=RELAYS) as database:
         table = await filled_table(database)
         async with writing(table):
@@ -183,7 +183,7 @@ async def test_a_replay_that_crashes_repeatedly_fails_and_keeps_no_log(monkeypat
     def crash(*_: object) -> int:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(KafkaSink, "partition_of", crash)
+    monkeypatch.setattr(KafkaSink, "kafka_partition", crash)
     async with running_database(broker=FakeBroker(), relays=RELAYS) as database:
         table = await filled_table(database, items=5)
         started = await replay(database, SNAPSHOT)
@@ -396,7 +396,7 @@ async def test_a_failed_replay_ends_without_a_request(monkeypatch):
     def crash(*_: object) -> int:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(KafkaSink, "partition_of", crash)
+    monkeypatch.setattr(KafkaSink, "kafka_partition", crash)
     async with running_database(broker=FakeBroker(), relays=RELAYS) as database:
         table = await filled_table(database, items=5)
         started = await replay(database, SNAPSHOT)
