@@ -16,7 +16,7 @@ WRONG_CLOCK_SECONDS: Final = 1.0
 class Member(Struct, frozen=True):
     """A node. ``incarnation`` is a new text each time that it joins.
 
-    ``beat`` rises each second. ``address`` is that of its listener for other nodes. ``is_home``:
+    ``beat`` rises each second. ``address`` is that of its listener for other nodes. ``is_leader``:
     the node is the leader, which is the home of all tables without a claim. ``is_leaving``: it
     gives its tables away, because it stops or its clock is wrong. ``share`` is the epoch that
     claims of the node name; 0 if it takes no tables.
@@ -27,7 +27,7 @@ class Member(Struct, frozen=True):
     beat: int
     address: str
     version: str
-    is_home: bool = False
+    is_leader: bool = False
     is_leaving: bool = False
     share: int = 0
 
@@ -53,10 +53,11 @@ class Claims(Struct, frozen=True):
 class Beat(Struct, frozen=True):
     """The answer to a renewal. ``is_member``: the own row was there, so it was renewed.
 
-    ``owned_epoch`` rises each time that another node becomes the home, and ``claims_version`` with
-    each change of a claim. ``share_epoch`` is the present epoch of the node's share. It is higher
-    after the leader has taken the tables, and 0 if the node has no share. ``ahead_seconds`` is the
-    difference of the node's clock from PostgreSQL's; None if the answer took too long to say it.
+    ``owned_epoch`` rises each time that another node becomes the leader. ``claims_version`` rises
+    with each change of a claim. ``share_epoch`` is the present epoch of the node's share. It is
+    higher after the leader has taken the tables, and 0 if the node has no share. ``ahead_seconds``
+    is the difference of the node's clock from PostgreSQL's; None if the answer took too long to
+    say it.
     """
 
     members: tuple[Member, ...]
@@ -67,9 +68,9 @@ class Beat(Struct, frozen=True):
     ahead_seconds: float | None = None
 
     @property
-    def home(self) -> Member | None:
-        """The home, if it is a member."""
-        return next((member for member in self.members if member.is_home), None)
+    def leader(self) -> Member | None:
+        """The leader, if it is a member."""
+        return next((member for member in self.members if member.is_leader), None)
 
 
 def clock_ahead(before: float, theirs: float, after: float) -> float:

@@ -29,18 +29,18 @@ MOST_NAMESPACES: Final = 1_000
 class Databases:
     """The open databases. A namespace's database is opened at its first use.
 
-    ``home`` is the database of the configured region. Only it stores the virtual clock.
+    ``main`` is the database of the configured region. Only it stores the virtual clock.
     """
 
     def __init__(
         self,
-        home: Database,
+        main: Database,
         separation: Separation = "shared",
         open_one: Callable[[Namespace], AbstractAsyncContextManager[Database]] | None = None,
         group: TaskGroup | None = None,
         most_namespaces: int = MOST_NAMESPACES,
     ) -> None:
-        self.home = home
+        self.main = main
         self.separation = separation
         self._open_one = open_one
         self._group = group
@@ -49,7 +49,7 @@ class Databases:
         self._open: dict[Namespace, Database] = {}
         self._opening: dict[Namespace, asyncio.Future[Database]] = {}
         if separation == "region":
-            self._open[Namespace(home.settings.region)] = home
+            self._open[Namespace(main.settings.region)] = main
 
     @property
     def by_namespace(self) -> dict[Namespace, Database]:
@@ -89,7 +89,7 @@ class Databases:
         return await asyncio.shield(opening)
 
     def close(self) -> None:
-        """Close all databases but the home."""
+        """Close all databases except the main one."""
         self._closing.set()
 
     async def _keep_open(self, namespace: Namespace, opening: asyncio.Future[Database]) -> None:
@@ -138,8 +138,8 @@ async def open_databases(
     if separation == "shared":
         async with open_database(
             store, settings, clock, broker, keeps_clock=settings.is_leader
-        ) as home:
-            yield Databases(home)
+        ) as main:
+            yield Databases(main)
         return
 
     def open_one(namespace: Namespace) -> AbstractAsyncContextManager[Database]:
@@ -152,13 +152,13 @@ async def open_databases(
         )
 
     stored = await stored_namespaces(store.latest)
-    home_settings = structs.replace(settings, namespace=Namespace(settings.region))
+    main_settings = structs.replace(settings, namespace=Namespace(settings.region))
     kept = KeptFailure()
     async with (
-        open_database(store, home_settings, clock, broker, has_other_data=bool(stored)) as home,
+        open_database(store, main_settings, clock, broker, has_other_data=bool(stored)) as main,
         anyio.create_task_group() as group,
     ):
-        databases = Databases(home, separation, open_one, group, most_namespaces)
+        databases = Databases(main, separation, open_one, group, most_namespaces)
         with kept:
             try:
                 for namespace in stored:

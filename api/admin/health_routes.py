@@ -34,7 +34,7 @@ def answer(
     refusal = figures().refusal
     if refusal:
         return HTTPStatus.SERVICE_UNAVAILABLE, f"not ready: the store refuses writes ({refusal})"
-    if node is not None and node.home is None:
+    if node is not None and node.leadership is None:
         home = node.state.home
         if home is None:
             return HTTPStatus.OK, "ready: requests wait for another node to become the home"

@@ -26,7 +26,7 @@ def answer(node: Node | None, request: web.BaseRequest) -> web.Response:
     return json_answer(HTTPStatus.OK, node.state)
 
 
-def not_home(node: Node) -> web.Response:
+def not_leader(node: Node) -> web.Response:
     """The answer to a request that only the home can answer."""
     home = node.state.home
     advice = "there is none now, try again" if home is None else f"send this request to {home}"

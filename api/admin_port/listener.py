@@ -192,8 +192,12 @@ class _Admin:
         refused = None if is_of_console else self._refusal(request, caller)
         if refused is not None:
             return fault(*refused)
-        if self._node is not None and self._node.home is None and request.path not in _OF_ANY_NODE:
-            return nodes_routes.not_home(self._node)
+        if (
+            self._node is not None
+            and self._node.leadership is None
+            and request.path not in _OF_ANY_NODE
+        ):
+            return nodes_routes.not_leader(self._node)
         if console is not None and is_of_console:
             # The console has rules of its own, because its pages let callers sign in.
             refused = page_refusal(request.method, request.headers)
@@ -253,7 +257,7 @@ class _Admin:
                 self._loop_lag,
                 None if node is None else node.figures,
             )
-            is_leader = node is None or node.home is not None
+            is_leader = node is None or node.leadership is not None
             databases = self._protocol.databases if is_leader else None
             regions = None if databases is None else databases.by_namespace
             database = self._database if node is None else node.database

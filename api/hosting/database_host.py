@@ -114,7 +114,7 @@ class DatabaseHost:
     @property
     def database(self) -> Database:
         """The database of the configured region."""
-        return self.databases.home
+        return self.databases.main
 
     @property
     def settings(self) -> DatabaseSettings:

@@ -356,7 +356,7 @@ class Protocol:
 
     def use(self, databases: Databases) -> None:
         """Answer requests from these databases."""
-        self.database = databases.home
+        self.database = databases.main
         self.databases = None if databases.separation == "shared" else databases
 
     async def hold(self) -> None:

@@ -9,8 +9,8 @@ from typing import Final, Protocol
 from dynactor.api.http.protocol import Answer, Request
 from dynactor.api.http.protocol import Protocol as HttpProtocol
 from dynactor.api.nodes.changes import Changes
-from dynactor.api.nodes.home_link import AnswerLost, HomeLink, NotSent
 from dynactor.api.nodes.node_figures import ForwardingFigures
+from dynactor.api.nodes.node_link import AnswerLost, NodeLink, NotSent
 from dynactor.api.nodes.request_tables import RequestTables, tables_of
 from dynactor.api.nodes.runner import Runner
 from dynactor.api.registry import is_read
@@ -29,7 +29,7 @@ MOST_BYTES: Final = 64 * MIB
 class Places(Protocol):
     """Finds the place where a request is executed."""
 
-    def place(self, tables: RequestTables) -> Runner | HomeLink | None:
+    def place(self, tables: RequestTables) -> Runner | NodeLink | None:
         """A database of this node, or the link to another node; None if the request waits."""
         ...
 

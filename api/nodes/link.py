@@ -31,7 +31,7 @@ from dynactor.api.nodes.frames import (
     received,
     request_frame,
 )
-from dynactor.api.nodes.home_link import AnswerLost, HomeLink, NotSent
+from dynactor.api.nodes.node_link import AnswerLost, NodeLink, NotSent
 from dynactor.api.tls.node_certificate import NodeCertificate
 from dynactor.model.pauses import NODE_LINK_SECONDS
 
@@ -55,8 +55,8 @@ class _ForwardedRequest:
         self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
 
-class Link(HomeLink):
-    """Two WebSockets to one node; see ``HomeLink``."""
+class Link(NodeLink):
+    """Two WebSockets to one node; see ``NodeLink``."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Link(HomeLink):
         self._outboxes: tuple[Outbox, ...] = ()
 
     async def ask(self, message: Request | NodeMessage) -> Answer:
-        """Send a message; see ``HomeLink``."""
+        """Send a message; see ``NodeLink``."""
         if not self.is_open:
             raise NotSent
         frame = request_frame(next(self._numbers), message)

@@ -55,7 +55,7 @@ class MemberTable(Protocol):
     async def remove(self, member: Member) -> bool:
         """Remove a member, unless it has renewed its row; return whether it was removed.
 
-        If it was the home, it no longer owns the data.
+        If it was the leader, it no longer owns the data.
         """
         ...
 
@@ -71,7 +71,7 @@ class MemberTable(Protocol):
 class Membership:
     """The members, as of the last renewal; ``beat`` is None before the first one.
 
-    ``epoch`` is the one with which this node became the home, and 0 if it is not the home.
+    ``epoch`` is the one with which this node became the leader, and 0 if it is not the leader.
     ``share`` is the epoch of this node's share, and 0 if it takes no tables. ``claims`` may be out
     of date.
     """
@@ -100,10 +100,10 @@ class Membership:
         return self._table.me
 
     @property
-    def home(self) -> Member | None:
-        """The home, if another member is the home."""
-        home = None if self.beat is None else self.beat.home
-        return None if home is None or home.name == self.me.name else home
+    def leader(self) -> Member | None:
+        """The leader, if another member is the leader."""
+        leader = None if self.beat is None else self.beat.leader
+        return None if leader is None or leader.name == self.me.name else leader
 
     @property
     def owned_epoch(self) -> int:
@@ -117,7 +117,7 @@ class Membership:
 
     @property
     def has_successor(self) -> bool:
-        """Whether another member could become the home now."""
+        """Whether another member could become the leader now."""
         members = () if self.beat is None else self.beat.members
         return any(
             member.name != self.me.name and not member.is_leaving and not self.still_beats(member)

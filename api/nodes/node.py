@@ -28,9 +28,9 @@ from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
 from dynactor.api.nodes.changes import Changes
 from dynactor.api.nodes.forwarding import HOME_SECONDS, Forwarding
 from dynactor.api.nodes.frames import AskInsights, AskRequestRates, ClaimsChanged, NodeMessage
-from dynactor.api.nodes.home_link import AnswerLost, HomeLink, NotSent
 from dynactor.api.nodes.membership import BEAT_SECONDS, Membership
 from dynactor.api.nodes.node_figures import NodeFigures
+from dynactor.api.nodes.node_link import AnswerLost, NodeLink, NotSent
 from dynactor.api.nodes.request_rates import RequestRates, faded
 from dynactor.api.nodes.request_tables import RequestTables, tables_of
 from dynactor.api.nodes.runner import Runner
@@ -58,7 +58,7 @@ _log = structlog.get_logger("nodes")
 Insights: TypeAlias = Callable[[Database, str], Awaitable[tuple[int, bytes]]]
 
 
-class OpenHome(NamedTuple):
+class OpenLeader(NamedTuple):
     """The store and the databases of the leader."""
 
     store: LeaderStore
@@ -66,22 +66,22 @@ class OpenHome(NamedTuple):
     databases: Databases
 
 
-# Opens what a home needs; the argument is called if another server takes the ownership.
-OpeningHome: TypeAlias = Callable[[Callable[[], None]], AbstractAsyncContextManager[OpenHome]]
+# Opens what a leader needs; the argument is called if another server takes the ownership.
+OpeningLeader: TypeAlias = Callable[[Callable[[], None]], AbstractAsyncContextManager[OpenLeader]]
 
 
 class Node:
-    """The roles of this node: it is the leader while ``home`` is set, and may have a share."""
+    """The roles of this node: leader while ``leadership`` is set, and the home of a share."""
 
     def __init__(
         self,
         membership: Membership,
         changes: Changes,
         protocol: Protocol,
-        opening: OpeningHome,
+        opening: OpeningLeader,
         *,
         opening_share: OpeningShare | None = None,
-        linking: Callable[[str], HomeLink],
+        linking: Callable[[str], NodeLink],
         insights: Insights | None = None,
         drain_seconds: float,
     ) -> None:
@@ -92,9 +92,9 @@ class Node:
         self._linking = linking
         self._insights = insights
         self._drain_seconds = drain_seconds
-        self.home: OpenHome | None = None
+        self.leadership: OpenLeader | None = None
         # The connections to all other members, by address.
-        self._links: dict[str, HomeLink] = {}
+        self._links: dict[str, NodeLink] = {}
         # By address: since when a connection has failed, by the event loop's clock.
         self._failed_at: dict[str, float] = {}
         self._rates = RequestRates(asyncio.get_running_loop().time)
@@ -106,9 +106,9 @@ class Node:
         self._spreader = Spreader(membership, changes, self._leader, self)
         self._tasks: TaskGroup | None = None
         self.forwarding = Forwarding(protocol, changes, self)
-        # The reason why this node can't be the home, until it is the home or another node is.
+        # The reason why this node can't be the leader, until it is the leader or another node is.
         self._refusal: StoreError | None = None
-        self._homes_taken = 0
+        self._times_leader = 0
         self._is_opening = False
         # The last time at which requests could be answered, of the event loop's clock.
         self._ready_at = 0.0
@@ -116,57 +116,62 @@ class Node:
         protocol.detour(self.forwarding.answer)
 
     @property
-    def link(self) -> HomeLink | None:
+    def link(self) -> NodeLink | None:
         """The connection to the leader, if another node is the leader."""
-        home = self.membership.home
-        return None if home is None or self.home is not None else self._links.get(home.address)
+        leader = self.membership.leader
+        return (
+            None
+            if leader is None or self.leadership is not None
+            else self._links.get(leader.address)
+        )
 
     @property
     def is_ready(self) -> bool:
         """Whether requests can be answered."""
-        return self.home is not None or (self.link is not None and self.link.is_open)
+        return self.leadership is not None or (self.link is not None and self.link.is_open)
 
     @property
     def readiness(self) -> str:
         """The reason why no requests can be answered, or an empty text.
 
-        While requests wait for a home, all nodes are ready. Otherwise a load balancer would refuse
-        the requests. A node that is cut off from the leader is not ready, because others are.
+        While requests wait for a leader, all nodes are ready. Otherwise a load balancer would
+        refuse the requests. A node that is cut off from the leader is not ready, because others
+        are.
         """
         if self.membership.is_leaving:
             return "the node is leaving the cluster"
         if self.is_ready:
             return ""
         is_recent = asyncio.get_running_loop().time() < self._ready_at + HOME_SECONDS
-        home = self.membership.home
-        if is_recent and (home is None or not self.is_cut_off(home)):
+        leader = self.membership.leader
+        if is_recent and (leader is None or not self.is_cut_off(leader)):
             return ""
         return "this node has no connection to a home of the tables"
 
     @property
     def store_figures(self) -> StoreFigures:
         """The figures of the store of the database with this node's tables."""
-        if self.home is not None:
-            return self.home.store.figures()
+        if self.leadership is not None:
+            return self.leadership.store.figures()
         share = self._keeper and self._keeper.share
         return share.store.figures() if share else _NO_STORE
 
     @property
     def database(self) -> Database | None:
         """The database with this node's tables, for the metrics."""
-        if self.home is not None:
-            return self.home.databases.home
+        if self.leadership is not None:
+            return self.leadership.databases.main
         share = self._keeper and self._keeper.share
-        return share.databases.home if share else None
+        return share.databases.main if share else None
 
     @property
     def figures(self) -> NodeFigures:
         """The state for the metrics."""
         beat = self.membership.beat
         return NodeFigures(
-            self.home is not None,
+            self.leadership is not None,
             0 if beat is None else len(beat.members),
-            self._homes_taken,
+            self._times_leader,
             self.forwarding.figures,
             self.membership.ahead_seconds,
         )
@@ -177,18 +182,18 @@ class Node:
         membership = self.membership
         beat = membership.beat
         members = () if beat is None else beat.members
-        home = next((member.name for member in members if member.is_home), None)
+        leader = next((member.name for member in members if member.is_leader), None)
         tables = Counter(claim.epoch for claim in membership.claims.values())
         return NodesState(
             membership.me.name,
-            home,
+            leader,
             0 if beat is None else beat.owned_epoch,
             [
                 NodeState(
                     member.name,
                     member.address,
                     member.version,
-                    member.is_home,
+                    member.is_leader,
                     member.is_leaving,
                     membership.still_beats(member),
                     tables[member.share] if member.share else 0,
@@ -214,7 +219,7 @@ class Node:
         place = self.place(tables)
         if isinstance(place, Runner):
             return place.answer(request, tables)
-        if self.home is not None:
+        if self.leadership is not None:
             # The leader brings tables together, and knows the home of each.
             return self.forwarding.forward(request, tables)
         # The other node may know more than this one.
@@ -241,8 +246,8 @@ class Node:
         """The answer of the home; its body is empty if this node is not the home any more."""
         share = None if self._keeper is None else self._keeper.share
         status, body = HTTPStatus.SERVICE_UNAVAILABLE.value, b""
-        if share and self._insights and share.databases.home.runs(asked.table_name):
-            status, body = await self._insights(share.databases.home, asked.path)
+        if share and self._insights and share.databases.main.runs(asked.table_name):
+            status, body = await self._insights(share.databases.main, asked.path)
         return Answer(status, JSON_1_0, body, "")
 
     async def _read_claims(self) -> Answer:
@@ -250,7 +255,7 @@ class Node:
             await self.membership.load_claims()
         return Answer(HTTPStatus.OK.value, JSON_1_0, b"{}", "")
 
-    def place(self, tables: RequestTables) -> Runner | HomeLink | None:
+    def place(self, tables: RequestTables) -> Runner | NodeLink | None:
         """The place where a request is executed; None if it waits for a change."""
         names, share, leader = tables.names, self._share, self._leader
         if (
@@ -299,21 +304,21 @@ class Node:
         """Wait until requests can be answered.
 
         Raises:
-            CannotOpen: there is no home, and this node can't become the home.
+            CannotOpen: there is no leader, and this node can't become the leader.
         """
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + _START_SECONDS
-        # The next node to become the home would not open the tables sooner.
+        # The next node to become the leader would not open the tables sooner.
         while not self.is_ready and (self._is_opening or loop.time() < give_up_at):
             await self._changes.wait(_TRY_SECONDS)
         if self.is_ready:
             return
-        home = self.membership.home
-        if home is not None:
+        leader = self.membership.leader
+        if leader is not None:
             failure = "" if self.link is None else self.link.failure
             raise CannotOpen(
-                f"Node {home.name} is the home of all tables and can't be reached at "
-                f"{home.address}{f' ({failure})' if failure else ''}: correct its --peer-listen, "
+                f"Node {leader.name} is the home of all tables and can't be reached at "
+                f"{leader.address}{f' ({failure})' if failure else ''}: correct its --peer-listen, "
                 "the secret, or the network"
             )
         if self._refusal is not None:
@@ -321,7 +326,7 @@ class Node:
         raise CannotOpen("No node became the home of the tables")
 
     async def run(self) -> None:
-        """Renew the membership, keep the link, and be the home if there is no other."""
+        """Renew the membership, keep the link, and be the leader if there is no other."""
         async with anyio.create_task_group() as group:
             self._tasks = group
             group.start_soon(self.membership.run)
@@ -339,7 +344,7 @@ class Node:
             await self.membership.leave()
 
     def hand_over(self) -> None:
-        """Let another node be the home, if there is another one, before this node ends."""
+        """Let another node be the leader, if there is another one, before this node ends."""
         if self.membership.has_successor:
             self.membership.is_leaving = True
             self._changes.notify()
@@ -350,7 +355,7 @@ class Node:
         self._changes.notify()
         self._end.set()
 
-    # -- the home ---------------------------------------------------------------------------
+    # -- the leader -------------------------------------------------------------------------
 
     async def _take_turns_as_home(self) -> None:
         while not self.membership.is_leaving:
@@ -368,30 +373,30 @@ class Node:
                 await anyio.sleep(BEAT_SECONDS)
 
     def _lacks_home(self) -> bool:
-        """Whether no other node is the home, as far as this one knows."""
+        """Whether no other node is the leader, as far as this one knows."""
         if self.membership.beat is None:
             return False
-        home = self.membership.home
+        leader = self.membership.leader
         # A leader whose clock is as wrong as this one's remains the leader.
-        if home is None or (home.is_leaving and not self.membership.has_wrong_clock):
+        if leader is None or (leader.is_leaving and not self.membership.has_wrong_clock):
             return True
-        if self.membership.still_beats(home) >= SUSPECT_BEATS:
+        if self.membership.still_beats(leader) >= SUSPECT_BEATS:
             return True
         link = self.link
-        if link is None or link.address != home.address:
+        if link is None or link.address != leader.address:
             return False
         return bool(link.failure) or link.is_refused
 
     async def _may_become_home(self) -> bool:
         if not self._lacks_home():
             return False
-        # A wrong clock is better than no home.
+        # A wrong clock is better than no leader.
         if self.membership.has_wrong_clock and self.membership.has_successor:
             return False
         try:
             is_owned = await self.membership.is_owned()
             if is_owned:
-                # Another node may have just become the home.
+                # Another node may have just become the leader.
                 await self.membership.renew()
                 self._refusal = self._refusal or InUse(
                     "The database is in use by a server without --peer-listen: stop that server"
@@ -401,7 +406,7 @@ class Node:
         return not is_owned
 
     async def _be_home(self) -> None:
-        """Be the home until this node leaves, or another server has taken over.
+        """Be the leader until this node leaves, or another server has taken over.
 
         Raises:
             InUse: another node was faster.
@@ -417,40 +422,40 @@ class Node:
         async with AsyncExitStack() as stack:
             self._is_opening = True
             try:
-                home = await stack.enter_async_context(self._opening(lose))
+                leader = await stack.enter_async_context(self._opening(lose))
             finally:
                 self._is_opening = False
             if self.membership.is_leaving:
                 return
             async with anyio.create_task_group() as group:
-                self._begin_as_home(home)
+                self._begin_as_leader(leader)
                 group.start_soon(self._spreader.run)
                 group.start_soon(self._watch_rates)
                 try:
-                    await self._stay_home(home, lose, lambda: is_lost)
+                    await self._stay_leader(leader, lose, lambda: is_lost)
                 finally:
                     group.cancel_scope.cancel()
-                    self.home = None
+                    self.leadership = None
                     self._leader.tables = None
                     self.membership.epoch = 0
             await self._leader.protocol.wait_idle(0 if is_lost else self._drain_seconds)
         _log.info("ownership_released", node=self.membership.me.name, is_lost=is_lost)
 
-    def _begin_as_home(self, home: OpenHome) -> None:
-        self.membership.epoch = home.epoch
-        self.home = home
-        self._homes_taken += 1
+    def _begin_as_leader(self, leader: OpenLeader) -> None:
+        self.membership.epoch = leader.epoch
+        self.leadership = leader
+        self._times_leader += 1
         self._refusal = None
         # The admin port shows this database.
-        self._protocol.use(home.databases)
-        self._leader.protocol.use(home.databases)
-        self._leader.tables = home.databases.home
-        self._spreader.begin(home.databases.home, home.store)
+        self._protocol.use(leader.databases)
+        self._leader.protocol.use(leader.databases)
+        self._leader.tables = leader.databases.main
+        self._spreader.begin(leader.databases.main, leader.store)
         self._changes.notify()
-        _log.info("ownership_acquired", node=self.membership.me.name, epoch=home.epoch)
+        _log.info("ownership_acquired", node=self.membership.me.name, epoch=leader.epoch)
 
-    async def _stay_home(
-        self, home: OpenHome, lose: Callable[[], None], is_lost: Callable[[], bool]
+    async def _stay_leader(
+        self, leader: OpenLeader, lose: Callable[[], None], is_lost: Callable[[], bool]
     ) -> None:
         membership = self.membership
         with suppress(Unavailable):
@@ -459,7 +464,7 @@ class Node:
         while not (is_lost() or (membership.is_yielding and self._may_yield())):
             await self._changes.wait(BEAT_SECONDS)
             # A renewal shows this before the store does.
-            if membership.owned_epoch > home.epoch:
+            if membership.owned_epoch > leader.epoch:
                 lose()
         if membership.is_yielding:
             with suppress(Unavailable):
@@ -526,7 +531,7 @@ class Node:
         self._failed_at = {address: self._failed_at.get(address, now) for address in failed}
         return bool(failed)
 
-    def _link_to_share(self, epoch: int) -> HomeLink | None:
+    def _link_to_share(self, epoch: int) -> NodeLink | None:
         """The connection to the node with a share; None if requests to its tables wait."""
         beat = self.membership.beat
         members = () if beat is None else beat.members
@@ -561,7 +566,7 @@ class Node:
                 self._tell(link)
         self._changes.notify()
 
-    def _tell(self, link: HomeLink) -> None:
+    def _tell(self, link: NodeLink) -> None:
         if self._tasks is not None:
             self._tasks.start_soon(_tell, link)
 
@@ -573,18 +578,18 @@ class Node:
                     group.start_soon(_tell, link)
 
 
-async def _run_link(link: HomeLink, scope: anyio.CancelScope) -> None:
+async def _run_link(link: NodeLink, scope: anyio.CancelScope) -> None:
     with scope:
         await link.run()
 
 
-async def _tell(link: HomeLink) -> None:
+async def _tell(link: NodeLink) -> None:
     # Without the message, the other node reads the claims after its next beat.
     with suppress(NotSent, AnswerLost):
         await link.ask(ClaimsChanged())
 
 
-async def _ask_rates(link: HomeLink, reports: dict[str, dict[str, float]]) -> None:
+async def _ask_rates(link: NodeLink, reports: dict[str, dict[str, float]]) -> None:
     with suppress(NotSent, AnswerLost, MsgspecError):
         answer = await link.ask(AskRequestRates())
         reports[link.address] = json.decode(answer.body, type=dict[str, float])
@@ -595,7 +600,7 @@ async def running_node(node: Node) -> AsyncIterator[Node]:
     """A node that serves within the context.
 
     Raises:
-        CannotOpen: there is no home, and this node can't become the home.
+        CannotOpen: there is no leader, and this node can't become the leader.
     """
     kept = KeptFailure()
     async with anyio.create_task_group() as group:

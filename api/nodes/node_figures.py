@@ -17,10 +17,10 @@ class ForwardingFigures(Struct, frozen=True):
 class NodeFigures(Struct, frozen=True):
     """The state of a node, for the metrics."""
 
-    is_home: bool
+    is_leader: bool
     members: int
-    # How many times this node has become the home since its start.
-    homes_taken: int
+    # How many times this node has become the leader since its start.
+    times_leader: int
     forwarding: ForwardingFigures
     # The difference of the node's clock from PostgreSQL's.
     clock_ahead_seconds: float = 0.0

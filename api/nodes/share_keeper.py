@@ -81,7 +81,7 @@ class ShareKeeper:
         membership = self._membership
         while not membership.is_leaving:
             beat = membership.beat
-            if beat is None or beat.home is None or membership.has_wrong_clock:
+            if beat is None or beat.leader is None or membership.has_wrong_clock:
                 await self._changes.wait(BEAT_SECONDS)
                 continue
             try:
@@ -100,7 +100,7 @@ class ShareKeeper:
             self._changes.notify()
 
         async with self._opening(lose) as share:
-            tables = share.databases.home
+            tables = share.databases.main
             runner.protocol.use(share.databases)
             runner.tables = tables
             tables.guard_moves(self)
@@ -124,7 +124,7 @@ class ShareKeeper:
 
     async def _follow_claims(self, share: OpenShare) -> None:
         claims = self._membership.claims
-        tables = share.databases.home
+        tables = share.databases.main
         own = [name for name, claim in claims.items() if claim.epoch == share.epoch]
         taken = [name for name in own if not claims[name].is_recalled and not tables.runs(name)]
         if taken:
@@ -140,7 +140,7 @@ class ShareKeeper:
             await self._membership.load_claims()
         claims = self._membership.claims
         own = {name for name, claim in claims.items() if claim.epoch == share.epoch}
-        tables = share.databases.home
+        tables = share.databases.main
         own.update(name for name in tables.table_names() if tables.runs(name))
         if not own:
             return
@@ -155,7 +155,7 @@ class ShareKeeper:
     async def _give(self, share: OpenShare, names: Sequence[str]) -> None:
         """Give tables back to the leader, unless requests to them take too long."""
         # In one message, because one request may wait for all of them.
-        await share.databases.home.ask(MoveTables(tuple(names)))
+        await share.databases.main.ask(MoveTables(tuple(names)))
         await self._membership.load_claims()
         await self._gave()
 

@@ -25,7 +25,7 @@ from dynactor.api.keys.session_tokens import SessionTokens
 from dynactor.api.nodes.changes import Changes
 from dynactor.api.nodes.link import Link
 from dynactor.api.nodes.membership import Membership
-from dynactor.api.nodes.node import Node, OpenHome, running_node
+from dynactor.api.nodes.node import Node, OpenLeader, running_node
 from dynactor.api.nodes.peer_listener import PeerListener, serving_peers
 from dynactor.api.nodes.share_keeper import OpenShare
 from dynactor.api.options.server_settings import ServerSettings
@@ -78,7 +78,9 @@ async def serving_as_node(settings: ServerSettings, parts: NodeParts) -> AsyncIt
                 drain_seconds=settings.http.drain_seconds,
             )
             peers = PeerListener(
-                node.answer_peer, settings.nodes.secret, is_leader=lambda: node.home is not None
+                node.answer_peer,
+                settings.nodes.secret,
+                is_leader=lambda: node.leadership is not None,
             )
             server = None if parts.certificate is None else parts.certificate.server
             async with serving_peers(listener, peers, server), running_node(node):
@@ -118,7 +120,7 @@ async def _membership(
 @asynccontextmanager
 async def _opening_home(
     settings: ServerSettings, parts: NodeParts, taken_over: Callable[[], None]
-) -> AsyncIterator[OpenHome]:
+) -> AsyncIterator[OpenLeader]:
     """The databases, open on this node."""
     assert settings.store.url is not None
     opening = parts.opening
@@ -132,7 +134,7 @@ async def _opening_home(
             if opening.separation == "shared":
                 opening = opening.with_share(Share())
             async with hosting_database(store, opening.in_region(region)) as host:
-                yield OpenHome(store, store.epoch, host.databases)
+                yield OpenLeader(store, store.epoch, host.databases)
         except ClockBehindData as error:
             raise CannotOpen(
                 "The data have the time of a virtual clock after the real time: a cluster has none"

@@ -53,7 +53,7 @@ class PostgresqlMembers:
     async def beat(self, epoch: int, share: int, *, is_leaving: bool) -> Beat:
         """Renew this node's row, and return all members.
 
-        ``epoch`` is the one with which this node became the home; 0 if it is not the home.
+        ``epoch`` is the one with which this node became the leader; 0 if it is not the leader.
         ``share`` is the epoch of this node's share; 0 if it has none.
 
         Raises:
@@ -106,7 +106,7 @@ class PostgresqlMembers:
     async def remove(self, member: Member) -> bool:
         """Remove a member, unless it has renewed its row; return whether it was removed.
 
-        If it was the home, PostgreSQL ends the session with which it owns the data.
+        If it was the leader, PostgreSQL ends the session with which it owns the data.
         """
         return bool(
             await self._rows(self._statements.remove, member.name, member.incarnation, member.beat)

@@ -335,7 +335,7 @@ class MemberStatements:
             f"(SELECT s.epoch FROM {nodes} s WHERE s.slot = $7) AS share_epoch, "
             "extract(epoch FROM clock_timestamp())::float8 AS clock, "
             "m.name, m.incarnation, m.beat, m.address, m.version, "
-            "m.epoch = n.epoch AND n.epoch > 0 AS is_home, m.is_leaving, m.share "
+            "m.epoch = n.epoch AND n.epoch > 0 AS is_leader, m.is_leaving, m.share "
             f"FROM {nodes} n LEFT JOIN {members} m ON true "
             f"WHERE n.slot = {LEADER_SLOT} ORDER BY m.name"
         )

@@ -20,6 +20,7 @@ SHARED: Final = frozenset(
         "Delete",
         "Exists",
         "File",
+        "Group",
         "Insert",
         "Member",
         "Node",

@@ -99,13 +99,13 @@ async def test_one_statement_removes_the_home_and_ends_its_session(
     url = postgresql.url()
     async with home_and_other(url, monkeypatch) as other:
         (seen, _) = (await beat(other)).members
-        assert (seen.is_home, await other.is_owned()) == (True, True)
+        assert (seen.is_leader, await other.is_owned()) == (True, True)
         connection = other._connection
         other._connection = OneStatement(connection)
         with suppress(Unavailable):
             await other.remove(seen)
         other._connection = connection
-        assert (await beat(other)).home is None
+        assert (await beat(other)).leader is None
         # PostgreSQL ends the session a moment after the statement.
         with anyio.fail_after(_END_SECONDS):
             while await other.is_owned():

@@ -235,7 +235,7 @@ def _node(figures: NodeFigures) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "dynactor_node_is_home",
         "1 if this node is the leader, which gives tables to the other nodes.",
-        value=figures.is_home,
+        value=figures.is_leader,
     )
     yield GaugeMetricFamily(
         "dynactor_node_members",
@@ -250,7 +250,7 @@ def _node(figures: NodeFigures) -> Iterator[Metric]:
     yield CounterMetricFamily(
         "dynactor_node_homes_taken",
         "How many times this node has become the leader.",
-        value=figures.homes_taken,
+        value=figures.times_leader,
     )
     yield CounterMetricFamily(
         "dynactor_forwarded_requests",

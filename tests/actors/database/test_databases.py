@@ -56,7 +56,7 @@ async def test_concurrent_requests_open_one_database() -> None:
         assert databases.find(WEST) is None
         opened = await asyncio.gather(*(databases.open(WEST) for _ in range(5)))
         assert set(opened) == {databases.find(WEST)}
-        assert databases.find(HOME) is databases.home
+        assert databases.find(HOME) is databases.main
         assert opened[0].settings.region == "us-west-2"
 
 
@@ -104,7 +104,7 @@ async def test_a_region_with_tables_is_opened_with_the_server() -> None:
             west = databases.by_namespace[WEST]
             assert set(databases.by_namespace) == {HOME, WEST}
             assert west.table_names() == ["Thread"]
-            assert databases.home.table_names() == []
+            assert databases.main.table_names() == []
 
 
 def stream_arn(database: Database) -> str:
@@ -156,6 +156,6 @@ async def test_the_home_region_publishes_to_no_topic_of_another_region() -> None
     async with memory_store() as store, running(store) as databases:
         arn = "arn:aws:kinesis:us-east-1:000000000000:stream/region.us-west-2.threads"
         with pytest.raises(ValidationException, match="those of other regions"):
-            topic_of(databases.home, arn)
+            topic_of(databases.main, arn)
     async with memory_store() as store, running(store, separation="shared") as databases:
-        assert topic_of(databases.home, arn) == "region.us-west-2.threads"
+        assert topic_of(databases.main, arn) == "region.us-west-2.threads"

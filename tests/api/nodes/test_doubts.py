@@ -85,7 +85,7 @@ async def test_a_leader_gives_tables_once_its_doubt_has_ended() -> None:
     cluster = SimulatedCluster()
     try:
         await cluster.start(1)
-        home = cluster.nodes["n1"].home
+        home = cluster.nodes["n1"].leadership
         assert home is not None
         store: Any = home.store
         store.is_in_doubt = True

@@ -88,7 +88,7 @@ async def test_a_node_that_leaves_while_it_opens_the_tables_does_not_become_the_
                 await anyio.sleep(0.01)
         node = cluster.nodes[name]
         await cluster.leave(int(name.removeprefix("n")))
-        assert node.figures.homes_taken == 0
+        assert node.figures.times_leader == 0
 
 
 @simulated
@@ -115,7 +115,7 @@ async def test_a_suspended_home_is_replaced_after_missed_beats_and_writes_nothin
         # The suspended node forwards, after its next renewal at the latest.
         await anyio.sleep(1.1)
         assert (await cluster.put(home, "forwarded")).status == 200
-        assert cluster.nodes[f"n{home}"].home is None
+        assert cluster.nodes[f"n{home}"].leadership is None
 
 
 @simulated

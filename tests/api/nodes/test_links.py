@@ -14,8 +14,8 @@ from dynactor.api.http.protocol import JSON_1_0, Protocol, Request
 from dynactor.api.http.server import listen
 from dynactor.api.nodes.changes import Changes
 from dynactor.api.nodes.frames import PEER_PATH
-from dynactor.api.nodes.home_link import AnswerLost, NotSent
 from dynactor.api.nodes.link import Link
+from dynactor.api.nodes.node_link import AnswerLost, NotSent
 from dynactor.api.nodes.peer_listener import Answering, PeerListener, serving_peers
 from dynactor.api.tls.node_certificate import NodeCertificate
 from tests.support.clients.clients import AUTHORIZATION

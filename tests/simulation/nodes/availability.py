@@ -114,7 +114,7 @@ class Availability:
 
 def _leads(process: Process, network: Network) -> bool:
     """Whether a process is the leader, and can work."""
-    home = None if process.node is None else process.node.home
+    home = None if process.node is None else process.node.leadership
     return (
         home is not None
         and process.is_up

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import anyio
 
-from dynactor.api.nodes.home_link import AnswerLost
+from dynactor.api.nodes.node_link import AnswerLost
 from tests.simulation.nodes.committed_logs import CommittedLogs
 from tests.simulation.nodes.real_nodes import Cluster
 from tests.simulation.nodes.stream_readers import StreamReader

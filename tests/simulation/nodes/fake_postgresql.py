@@ -672,7 +672,7 @@ class FakePostgresql:
                 "beat": member.beat,
                 "address": member.address,
                 "version": member.version,
-                "is_home": member.epoch == self.epochs[LEADER_SLOT] > 0,
+                "is_leader": member.epoch == self.epochs[LEADER_SLOT] > 0,
                 "is_leaving": member.is_leaving,
                 "share": member.share,
             }

@@ -27,9 +27,9 @@ from dynactor.api.hosting.database_host import Opening
 from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
 from dynactor.api.keys.session_tokens import SessionTokens
 from dynactor.api.nodes.changes import Changes
-from dynactor.api.nodes.home_link import AnswerLost, HomeLink, NotSent
 from dynactor.api.nodes.membership import Membership
 from dynactor.api.nodes.node import Node, running_node
+from dynactor.api.nodes.node_link import AnswerLost, NodeLink, NotSent
 from dynactor.api.nodes.share_keeper import OpenShare
 from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
 from dynactor.api.serve import running_node as assembly
@@ -326,7 +326,7 @@ class Cluster:
         self.loop.create_task(answer())
 
 
-class SimulatedLink(HomeLink):
+class SimulatedLink(NodeLink):
     """The connection of a node to another one; see ``api/nodes/link.py``."""
 
     def __init__(
@@ -367,7 +367,7 @@ class SimulatedLink(HomeLink):
             done = node.answer_peer(request)
             answer = await done if done is not None and not isinstance(done, Answer) else done
             self._cluster.send(
-                target.name, self.owner, self._note, asked, answer, node.home is not None
+                target.name, self.owner, self._note, asked, answer, node.leadership is not None
             )
 
         self._cluster.loop.create_task(answer())

@@ -38,9 +38,9 @@ def _databases(process: Process) -> list[Database]:
     """The open databases of a node: the leader's, and its share's."""
     node = process.node
     assert node is not None
-    homes = [] if node.home is None else [node.home.databases.home]
+    homes = [] if node.leadership is None else [node.leadership.databases.main]
     share = node._keeper and node._keeper.share
-    return homes if share is None else [*homes, share.databases.home]
+    return homes if share is None else [*homes, share.databases.main]
 
 
 def _start(

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import anyio
 
-from dynactor.api.nodes.home_link import AnswerLost
+from dynactor.api.nodes.node_link import AnswerLost
 from tests.simulation.nodes.real_nodes import Cluster
 from tests.support.clients.wire import Answer
 from tests.support.histories import history

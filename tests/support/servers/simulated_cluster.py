@@ -29,9 +29,9 @@ from dynactor.actors.catalog.homes import (
 from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
 from dynactor.api.nodes.changes import Changes
 from dynactor.api.nodes.frames import NodeMessage
-from dynactor.api.nodes.home_link import AnswerLost, HomeLink, NotSent
 from dynactor.api.nodes.membership import Membership
-from dynactor.api.nodes.node import Node, OpenHome
+from dynactor.api.nodes.node import Node, OpenLeader
+from dynactor.api.nodes.node_link import AnswerLost, NodeLink, NotSent
 from dynactor.api.nodes.share_keeper import OpenShare
 from dynactor.api.requests.call import Call
 from dynactor.model.errors import InternalServerError
@@ -83,7 +83,7 @@ class FakeDatabase:
     def members(self) -> tuple[Member, ...]:
         """The members, and which of them is the home."""
         return tuple(
-            structs.replace(row, is_home=0 < self.epochs[row.name] == self.epoch)
+            structs.replace(row, is_leader=0 < self.epochs[row.name] == self.epoch)
             for row in self.rows.values()
         )
 
@@ -94,7 +94,7 @@ class FakeDatabase:
 
     def home_name(self) -> str | None:
         """The member that is the home."""
-        return next((member.name for member in self.members() if member.is_home), None)
+        return next((member.name for member in self.members() if member.is_leader), None)
 
 
 class FakeMembers:
@@ -311,7 +311,7 @@ class FakeStore:
         return is_fenced
 
 
-class FakeLink(HomeLink):
+class FakeLink(NodeLink):
     """Messages to another node of the simulation."""
 
     def __init__(
@@ -437,7 +437,7 @@ class SimulatedCluster:
         self._end_node(name)
 
     @asynccontextmanager
-    async def _opening(self, name: str, _lost: Callable[[], None]) -> AsyncIterator[OpenHome]:
+    async def _opening(self, name: str, _lost: Callable[[], None]) -> AsyncIterator[OpenLeader]:
         database = self.database
         if database.owner is not None:
             raise InUse("another node owns it")
@@ -449,7 +449,7 @@ class SimulatedCluster:
             tables = FakeTables(database, epoch, 0)
             databases: Any = SimpleNamespace(home=tables, separation="shared")
             store: Any = FakeStore(database, tables.owner)
-            yield OpenHome(store, epoch, databases)
+            yield OpenLeader(store, epoch, databases)
             tables.is_closed = True
         finally:
             if database.epoch == epoch:

@@ -10,7 +10,7 @@ from typing import Final
 
 import anyio
 
-from dynactor.api.nodes.home_link import AnswerLost
+from dynactor.api.nodes.node_link import AnswerLost
 from tests.support.servers.simulated_cluster import SimulatedCluster
 
 FAULTS: Final = 6

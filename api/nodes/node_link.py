@@ -16,7 +16,7 @@ class AnswerLost(Exception):
     """The connection ended after the request was sent, so its outcome is unknown."""
 
 
-class HomeLink(Protocol):
+class NodeLink(Protocol):
     """The connections to one node.
 
     ``failure`` is the reason why the connections ended, or could not be made; otherwise it is
