@@ -70,7 +70,9 @@ def _bounds(node: ast.AST) -> _Found:
 def _forgotten_calls(node: ast.AST) -> _Found:
     """A statement that only calls a function is left out, with its await."""
     if isinstance(node, ast.Expr):
-        value = node.value.value if isinstance(node.value, ast.Await) else node.value
+        value = node.value
+        while isinstance(value, ast.Await):
+            value = value.value
         if isinstance(value, ast.Call) and not ast.unparse(value.func).startswith(_LOGGERS):
             yield node, "pass"
 

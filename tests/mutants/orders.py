@@ -230,15 +230,6 @@ ORDERS: Final = (
         ["test_time_to_live_whose_disabling_was_refused_is_shown_as_enabled"],
         before="await definition_commit.redefine",
     ),
-    Order(
-        "past state lacks writes in flight at its time",
-        "actors/backups/past_reads.py",
-        "PastReads._positions",
-        "await (await self._store.commit",
-        "tests/actors/backups/test_past_reads.py",
-        ["test_a_write_in_flight_before_the_time_is_read"],
-        after="positions = await",
-    ),
 )
 
 if __name__ == "__main__":

@@ -27,6 +27,11 @@ def test_a_fault_is_planted(source: str, kind: str, new: str) -> None:
     assert [site.planted(source) for site in sites(source) if site.kind == kind] == [new]
 
 
+def test_a_call_whose_result_is_awaited_is_forgotten() -> None:
+    source = "async def f():\n    await (await g())\n"
+    assert [site.planted(source).splitlines()[1].strip() for site in sites(source)] == ["pass"]
+
+
 def test_an_await_is_lost_or_forgotten() -> None:
     source = "async def f():\n    await g()\n"
     assert [site.planted(source).splitlines()[1].strip() for site in sites(source)] == [
