@@ -1,7 +1,7 @@
 """Parses a statement's text into its tree.
 
 The grammar and its messages are those of the open source parser that DynamoDB uses,
-partiql-lang-kotlin. ``tests/model/partiql/grammar.txt`` holds the answers of version 0.3.4.
+partiql-lang-kotlin. ``tests/cases/statements/grammar.txt`` holds the answers of version 0.3.4.
 
 The tree includes syntax that DynamoDB does not support, and ``dynactor.model.partiql.binding``
 refuses it. Such syntax is parsed as far as its message needs. Its other tokens are skipped.

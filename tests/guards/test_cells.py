@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 import pytest
@@ -15,7 +16,12 @@ from tests.support.clients.clients import WireClient
 
 pytestmark = pytest.mark.differs_from_dynamodb_local("its words and stages are others")
 
-_CELLS: Final = [cell for cell in table(RULES) if isinstance(cell, Cell)]
+_OPERATIONS: Final = sorted({site.operation for site in sites()})
+
+
+@cache
+def _cells() -> tuple[Cell, ...]:
+    return tuple(cell for cell in table(RULES) if isinstance(cell, Cell))
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +31,14 @@ def prepared(wire: WireClient) -> WireClient:
     return wire
 
 
-@pytest.mark.parametrize("cell", _CELLS, ids=[cell.name for cell in _CELLS])
-def test_a_request_that_breaks_a_rule_is_refused(prepared: WireClient, cell: Cell) -> None:
-    assert fault_of(cell, prepared) is None
+@pytest.mark.parametrize("operation", _OPERATIONS)
+def test_a_request_that_breaks_a_rule_is_refused(prepared: WireClient, operation: str) -> None:
+    faults = {
+        cell.name: fault
+        for cell in _cells()
+        if cell.site.operation == operation and (fault := fault_of(cell, prepared)) is not None
+    }
+    assert faults == {}
 
 
 _OF_ITEMS: Final = [

@@ -44,11 +44,7 @@ def test_a_rule_has_a_cell_for_every_operation_with_its_members(rule: Rule) -> N
     assert any(isinstance(cell, Cell) for cell in _CELLS if cell.rule is rule)
 
 
-_EMPTY: Final = [cell for cell in _CELLS if isinstance(cell, EmptyCell)]
-
-
-@pytest.mark.parametrize(
-    "cell", _EMPTY, ids=[f"{cell.rule.name}-{cell.site.name}-{cell.member}" for cell in _EMPTY]
-)
-def test_the_model_confirms_why_a_cell_is_empty(cell: EmptyCell) -> None:
-    assert cell.reason.is_true(cell.site, cell.member), cell.reason.value
+def test_the_model_confirms_why_a_cell_is_empty() -> None:
+    empty = [cell for cell in _CELLS if isinstance(cell, EmptyCell)]
+    assert empty
+    assert [cell for cell in empty if not cell.reason.is_true(cell.site, cell.member)] == []

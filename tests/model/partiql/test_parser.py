@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -129,9 +130,9 @@ def test_positions_in_errors_count_lines_and_columns_from_one() -> None:
     ]
 
 
-@pytest.mark.parametrize("keyword", sorted(KEYWORDS))
-def test_a_keyword_is_a_name_only_in_quotes(keyword: str) -> None:
-    for written in (keyword, keyword.upper(), keyword.title()):
+def test_a_keyword_is_a_name_only_in_quotes() -> None:
+    written_forms = ((each, each.upper(), each.title()) for each in sorted(KEYWORDS))
+    for written in chain.from_iterable(written_forms):
         assert tokenize(written)[0].kind is StatementTokenKind.KEYWORD
         (token, _) = tokenize(f'"{written}"')
         assert (token.kind, token.text) == (StatementTokenKind.NAME, written)

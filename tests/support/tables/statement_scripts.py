@@ -1,25 +1,31 @@
-"""Scripts of PartiQL statements and their outcomes, from text files.
+"""Scripts of PartiQL statements and their outcomes, from ``tests/cases/statements``.
 
 A statement starts at the left margin. The indented lines below are its outcome; the first word of a
 line names the part of the outcome. A line ``DynamoDB Local: reason`` says why DynamoDB Local
 answers differently. Lines with ``#`` are comments. A line with ``@``, such as ``@before {'n': 1}``,
 is a setting for all later statements.
+
+``grammar.txt`` has another form: headings are the parser's messages, with their statements below.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple
 
 import pytest
 
-LOCAL = "DynamoDB Local: "
+from tests.support.servers.server import PROJECT
+
+LOCAL: Final = "DynamoDB Local: "
+NOT_WELL_FORMED: Final = "Statement wasn't well formed, can't be processed: "
+_SCRIPTS: Final = PROJECT / "tests" / "cases" / "statements"
 
 
 class Scripted(NamedTuple):
     """A statement, the lines of its outcome, and its settings."""
 
+    place: str
     statement: str
     outcome: tuple[str, ...]
     settings: dict[str, str]
@@ -34,27 +40,60 @@ class Scripted(NamedTuple):
         return next(iter(self.parts(word)), None)
 
 
-def scripted(path: Path) -> list[Any]:
-    """The cases of a script, as parameters of a test."""
-    return [
-        pytest.param(
-            case,
-            id=f"{path.stem}:{number} {case.statement}",
-            marks=[pytest.mark.differs_from_dynamodb_local(reason)] if reason else [],
-        )
-        for number, case, reason in _cases(path)
-    ]
+def scripted(*names: str) -> list[Any]:
+    """The cases of each script, as parameters of a test.
+
+    Cases that DynamoDB Local answers differently are a parameter of their own, with the mark.
+    """
+    found = []
+    for name in names:
+        cases = list(_cases(name))
+        for is_marked in (False, True):
+            chosen = [case for case, reason in cases if bool(reason) is is_marked]
+            mark = pytest.mark.differs_from_dynamodb_local("each case has its reason")
+            if chosen:
+                marks = [mark] if is_marked else []
+                found.append(pytest.param(chosen, id=f"{name}{'*' * is_marked}", marks=marks))
+    return found
 
 
-def _cases(path: Path) -> Iterator[tuple[int, Scripted, str]]:
+def failures(cases: Iterable[Scripted], check: Callable[[Scripted], None]) -> list[str]:
+    """Check all cases; returns those that fail an assertion of ``check``."""
+    found = []
+    for case in cases:
+        try:
+            check(case)
+        except AssertionError as error:
+            found.append(f"{case.place} {case.statement}\n{error}")
+    return found
+
+
+def grammar() -> Iterator[tuple[str, str]]:
+    """The statements of ``grammar.txt``, each after its heading."""
+    heading = ""
+    for line in (_SCRIPTS / "grammar.txt").read_text().splitlines():
+        if line.startswith("    "):
+            yield heading, line.removeprefix("    ")
+        elif line and not line.startswith("#"):
+            heading = line
+
+
+def heading_of(message: str) -> str:
+    """The heading in ``grammar.txt`` for an error of a statement, whatever the error is."""
+    if not message.startswith(NOT_WELL_FORMED):
+        return "accepted"
+    return message.removeprefix(NOT_WELL_FORMED) or "no token"
+
+
+def _cases(name: str) -> Iterator[tuple[Scripted, str]]:
     settings: dict[str, str] = {}
     statement, number = "", 0
     outcome: list[str] = []
     reason = ""
-    lines = path.read_text().splitlines()
+    lines = (_SCRIPTS / f"{name}.txt").read_text().splitlines()
     for at, line in enumerate([*lines, ""], start=1):
         if line.startswith("    "):
-            assert statement, f"{path.name}:{at}: an outcome of nothing"
+            assert statement, f"{name}:{at}: an outcome of nothing"
             text = line.strip()
             if text.startswith(LOCAL):
                 reason = text.removeprefix(LOCAL)
@@ -62,11 +101,14 @@ def _cases(path: Path) -> Iterator[tuple[int, Scripted, str]]:
                 outcome.append(text)
             continue
         if statement:
-            assert outcome, f"{path.name}:{number}: a statement without outcome"
-            yield number, Scripted(statement, tuple(outcome), dict(settings)), reason
+            assert outcome, f"{name}:{number}: a statement without outcome"
+            yield (
+                Scripted(f"{name}:{number}", statement, tuple(outcome), dict(settings)),
+                reason,
+            )
             statement, outcome, reason = "", [], ""
         if line.startswith("@"):
-            name, _, value = line[1:].partition(" ")
-            settings[name] = value
+            setting, _, value = line[1:].partition(" ")
+            settings[setting] = value
         elif line and not line.startswith("#"):
             statement, number = line.replace("\\n", "\n"), at

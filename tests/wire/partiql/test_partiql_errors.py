@@ -1,25 +1,29 @@
 """Refused statements and their errors.
 
-``errors.txt`` has most of the statements.
+``errors.txt`` and ``grammar.txt`` have most of the statements.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.support.clients.clients import WireClient
+from tests.support.clients.clients import WireClient, refusal
 from tests.support.clients.lanes import LanesClient
 from tests.support.tables.songs import songs_table
-from tests.support.tables.statement_scripts import Scripted, scripted
+from tests.support.tables.statement_scripts import (
+    Scripted,
+    failures,
+    grammar,
+    heading_of,
+    scripted,
+)
 
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
 
 NESTING = "Nesting Levels have exceeded supported limits"
-ERRORS = scripted(Path(__file__).parent / "errors.txt")
 _PLACE_BEHIND_TABLE = re.compile(r"\$\+([0-9]+)")
 
 
@@ -29,22 +33,33 @@ def songs(wire: WireClient) -> Iterator[str]:
         yield name
 
 
-@pytest.mark.parametrize("case", ERRORS)
+@pytest.mark.parametrize("cases", scripted("errors"))
 def test_a_statement_is_refused_as_its_script_says(
-    lanes: LanesClient, simple: str, songs: str, case: Scripted
+    lanes: LanesClient, simple: str, songs: str, cases: list[Scripted]
 ) -> None:
-    text = case.statement.replace("$simple", f'"{simple}"').replace("$songs", f'"{songs}"')
-    expected = case.part("→") or ""
-    if expected.startswith("not well formed:"):
-        reason = expected.removeprefix("not well formed:").strip()
-        expected = f"Statement wasn't well formed, can't be processed: {reason}"
-    if not re.match(r"[A-Za-z]+Exception: ", expected):
-        expected = f"ValidationException: {expected}"
-    # In the script, positions are relative to the end of the first table's name.
-    behind = text.find(f'"{simple}"') + len(simple) + 2
-    expected = _PLACE_BEHIND_TABLE.sub(lambda match: str(behind + int(match[1])), expected)
-    refusal = lanes.refused("ExecuteStatement", {"Statement": text})
-    assert f"{refusal.type}: {refusal.message}" == expected
+    def check(case: Scripted) -> None:
+        text = case.statement.replace("$simple", f'"{simple}"').replace("$songs", f'"{songs}"')
+        expected = case.part("→") or ""
+        if not re.match(r"[A-Za-z]+Exception: ", expected):
+            expected = f"ValidationException: {expected}"
+        # In the script, positions are relative to the end of the first table's name.
+        behind = text.find(f'"{simple}"') + len(simple) + 2
+        expected = _PLACE_BEHIND_TABLE.sub(lambda match: str(behind + int(match[1])), expected)
+        refusal = lanes.refused("ExecuteStatement", {"Statement": text})
+        assert f"{refusal.type}: {refusal.message}" == expected
+
+    assert failures(cases, check) == []
+
+
+@differs_from_dynamodb_local("shows the statement")
+def test_a_statement_that_is_not_well_formed_is_refused_with_the_message_of_the_grammar(
+    wire: WireClient,
+) -> None:
+    def heading(text: str) -> str:
+        answer = wire.send("ExecuteStatement", {"Statement": text})
+        return "accepted" if answer.status == 200 else heading_of(refusal(answer).message or "")
+
+    assert [(text, found) for group, text in grammar() if (found := heading(text)) != group] == []
 
 
 @differs_from_dynamodb_local("its own words for what the API's model says")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from ast import literal_eval
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -16,14 +15,12 @@ from tests.support.clients.clients import WireClient
 from tests.support.clients.lanes import LanesClient
 from tests.support.tables.partiql import execute, pages, plain, request_of, statement
 from tests.support.tables.songs import SONGS, songs_table
-from tests.support.tables.statement_scripts import Scripted, scripted
+from tests.support.tables.statement_scripts import Scripted, failures, scripted
 from tests.support.tables.tables import global_index, table
 
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
 
-SCRIPTS = Path(__file__).parent
-READS = scripted(SCRIPTS / "where.txt") + scripted(SCRIPTS / "from.txt")
-COLUMNS = scripted(SCRIPTS / "columns.txt")
+READS = scripted("where", "from")
 
 
 class Other(NamedTuple):
@@ -86,55 +83,67 @@ def in_order(found: list[str], others: list[Other]) -> list[str]:
     return sorted(found) if others[0].operation == "Scan" else found
 
 
-@pytest.mark.parametrize("case", READS)
+@pytest.mark.parametrize("cases", READS)
 def test_a_select_finds_the_same_items_as_a_query_or_scan(
-    lanes: LanesClient, songs: str, case: Scripted
+    lanes: LanesClient, songs: str, cases: list[Scripted]
 ) -> None:
-    others = others_of(case, songs)
-    found = in_order(places(execute(lanes, text_of(case, songs))), others)
-    assert found == (case.part("→") or "").split()
-    of_others = []
-    for other in others:
-        answer = lanes(other.operation, other.request)
-        of_others += places([plain(item) for item in answer["Items"]])
-    if any(other.wider for other in others):
-        of_others = [place for place in of_others if place in found]
-    assert in_order(of_others, others) == found
+    def check(case: Scripted) -> None:
+        others = others_of(case, songs)
+        found = in_order(places(execute(lanes, text_of(case, songs))), others)
+        assert found == (case.part("→") or "").split()
+        of_others = []
+        for other in others:
+            answer = lanes(other.operation, other.request)
+            of_others += places([plain(item) for item in answer["Items"]])
+        if any(other.wider for other in others):
+            of_others = [place for place in of_others if place in found]
+        assert in_order(of_others, others) == found
+
+    assert failures(cases, check) == []
 
 
 @differs_from_dynamodb_local("tells no consumed capacity")
 @pytest.mark.parametrize("consistent", [False, True], ids=["eventually", "consistently"])
-@pytest.mark.parametrize("case", READS)
+@pytest.mark.parametrize("cases", READS)
 def test_a_select_costs_the_same_as_a_query_or_scan(
-    wire: WireClient, songs: str, case: Scripted, *, consistent: bool
+    wire: WireClient, songs: str, cases: list[Scripted], *, consistent: bool
 ) -> None:
-    others = others_of(case, songs)
     members = {"ConsistentRead": consistent, "ReturnConsumedCapacity": "INDEXES"}
-    request = statement(text_of(case, songs), **members)
-    if consistent and "by-genre" in case.statement:
-        assert wire.refused("ExecuteStatement", request) == (
-            "ValidationException",
-            "Strongly consistent read is not supported on Global Secondary Indexes",
-        )
-        return
-    price = wire("ExecuteStatement", request)["ConsumedCapacity"]
-    prices = [
-        wire(other.operation, other.request | members)["ConsumedCapacity"] for other in others
-    ]
-    if len(prices) == 1:
-        assert price == prices[0]
-    assert price["CapacityUnits"] == sum(one["CapacityUnits"] for one in prices)
+
+    def check(case: Scripted) -> None:
+        request = statement(text_of(case, songs), **members)
+        if consistent and "by-genre" in case.statement:
+            assert wire.refused("ExecuteStatement", request) == (
+                "ValidationException",
+                "Strongly consistent read is not supported on Global Secondary Indexes",
+            )
+            return
+        price = wire("ExecuteStatement", request)["ConsumedCapacity"]
+        prices = [
+            wire(other.operation, other.request | members)["ConsumedCapacity"]
+            for other in others_of(case, songs)
+        ]
+        if len(prices) == 1:
+            assert price == prices[0]
+        assert price["CapacityUnits"] == sum(one["CapacityUnits"] for one in prices)
+
+    assert failures(cases, check) == []
 
 
-@pytest.mark.parametrize("case", COLUMNS)
+@pytest.mark.parametrize("cases", scripted("columns"))
 def test_columns_are_named_by_the_last_parts_of_their_paths(
-    wire: WireClient, songs: str, case: Scripted
+    wire: WireClient, songs: str, cases: list[Scripted]
 ) -> None:
     key = "artist = 'Acme' AND song = 'Alpha'"
-    text = f"{text_of(case, songs)} WHERE {key}"
-    assert execute(wire, text) == [literal_eval(case.part("→") or "")]
-    answer = wire("Query", request_of(songs, key=key, columns=case.part("Query") or ""))
-    assert [plain(item) for item in answer["Items"]] == [literal_eval(case.part("projected") or "")]
+
+    def check(case: Scripted) -> None:
+        text = f"{text_of(case, songs)} WHERE {key}"
+        assert execute(wire, text) == [literal_eval(case.part("→") or "")]
+        answer = wire("Query", request_of(songs, key=key, columns=case.part("Query") or ""))
+        items = [plain(item) for item in answer["Items"]]
+        assert items == [literal_eval(case.part("projected") or "")]
+
+    assert failures(cases, check) == []
 
 
 def test_a_star_selects_the_whole_item(wire: WireClient, songs: str) -> None:

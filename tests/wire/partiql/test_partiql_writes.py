@@ -7,19 +7,15 @@ from __future__ import annotations
 
 from ast import literal_eval
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.clients.clients import WireClient, refusal
 from tests.support.tables.partiql import execute, plain, statement, typed
-from tests.support.tables.statement_scripts import Scripted, scripted
+from tests.support.tables.statement_scripts import Scripted, failures, scripted
 
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
-
-WRITES = scripted(Path(__file__).parent / "writes.txt")
-
 
 ONE_TYPE = "must contain exactly one of the supported datatypes"
 
@@ -54,26 +50,30 @@ def without_key(item: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in item.items() if name != "pk"}
 
 
-@pytest.mark.parametrize("case", WRITES)
+@pytest.mark.parametrize("cases", scripted("writes"))
 def test_a_write_leaves_and_returns_what_its_script_says(
-    wire: WireClient, simple: str, pk: str, case: Scripted
+    wire: WireClient, simple: str, pk: str, cases: list[Scripted]
 ) -> None:
-    before = values_of(case.settings["before"])
-    if before is not None:
-        wire("PutItem", {"TableName": simple, "Item": typed({"pk": pk} | before)})
-    text = case.statement.replace("$t", f'"{simple}"').replace("$pk", f"'{pk}'")
-    answer = wire.send("ExecuteStatement", statement(text))
-    error = case.part("error")
-    if error is not None:
-        assert answer.status == 400, answer.body
-        assert f"{refusal(answer).type}: {refusal(answer).message}" == error
-        assert item_at(wire, simple, pk) == before
-        return
-    assert answer.status == 200, answer.body
-    assert item_at(wire, simple, pk) == values_of(case.part("→") or "")
-    returned = values_of(case.part("returned") or "nothing")
-    items = [without_key(plain(item)) for item in answer.json["Items"]]
-    assert items == ([] if returned is None else [returned])
+    def check(case: Scripted) -> None:
+        key = f"{pk}{case.place}"
+        before = values_of(case.settings["before"])
+        if before is not None:
+            wire("PutItem", {"TableName": simple, "Item": typed({"pk": key} | before)})
+        text = case.statement.replace("$t", f'"{simple}"').replace("$pk", f"'{key}'")
+        answer = wire.send("ExecuteStatement", statement(text))
+        error = case.part("error")
+        if error is not None:
+            assert answer.status == 400, answer.body
+            assert f"{refusal(answer).type}: {refusal(answer).message}" == error
+            assert item_at(wire, simple, key) == before
+            return
+        assert answer.status == 200, answer.body
+        assert item_at(wire, simple, key) == values_of(case.part("→") or "")
+        returned = values_of(case.part("returned") or "nothing")
+        items = [without_key(plain(item)) for item in answer.json["Items"]]
+        assert items == ([] if returned is None else [returned])
+
+    assert failures(cases, check) == []
 
 
 def test_parameters_stand_for_values_in_their_order(wire: WireClient, simple: str, pk: str) -> None:
