@@ -15,7 +15,6 @@ from tests.architecture.sources import PROJECT, SOURCES
 
 # Rooms without a folder of tests, and their tests. This list may only become shorter.
 TESTED_ELSEWHERE: Final = {
-    "api": ("tests/api/commands",),
     "api/execution": ("tests/wire/partiql", "tests/wire/transactions"),
     "model/definitions": ("tests/model/tables",),
     "model/writes": ("tests/wire/items", "tests/wire/transactions"),
