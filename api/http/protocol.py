@@ -50,7 +50,7 @@ from dynactor.api.requests.foreign_arns import (
     refuse_other_accounts,
 )
 from dynactor.api.requests.input_decoder import UNDECODABLE, InputDecoder
-from dynactor.api.requests.named_tables import named_tables
+from dynactor.api.requests.named_tables import action_tables, named_tables
 from dynactor.api.sts.token_service import SERVICE as STS
 from dynactor.api.sts.token_service import TokenService
 from dynactor.model.access.bucket_grant import BucketGrant
@@ -639,8 +639,7 @@ def _throttled_tables(request: Struct, error: TransactionCanceledException) -> s
     names: set[str] = set()
     for one, reason in zip(getattr(request, "TransactItems", ()), error.reasons, strict=False):
         if reason.code in THROTTLING_CODES:
-            actions = (getattr(one, member) for member in one.__struct_fields__)
-            names.update(action.TableName for action in actions if action is not None)
+            names.update(action_tables(one))
     return set(map(table_arn.table_name, names))
 
 

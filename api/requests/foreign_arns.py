@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from dynactor.actors.database.database import Database
 from dynactor.api.requests.hints import members_of
+from dynactor.api.requests.named_tables import action_tables
 from dynactor.api.requests.resource_arn import invalid, no_such_resource
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import (
@@ -167,11 +168,9 @@ def _named(request: Struct) -> Iterator[tuple[str, str]]:
             yield member, text
     for name in getattr(request, "RequestItems", ()):
         yield "TableName", name
-    for one in getattr(request, "TransactItems", ()):
-        for member in one.__struct_fields__:
-            action = getattr(one, member)
-            if action is not None:
-                yield "TableName", action.TableName
+    for item in getattr(request, "TransactItems", ()):
+        for name in action_tables(item):
+            yield "TableName", name
 
 
 def _not_found(errors: ArnErrors, member: str, arn: str) -> DynamoDBError:

@@ -23,8 +23,13 @@ def _texts(request: Struct) -> Iterator[str]:
     if named is not None:
         yield named
     yield from getattr(request, "RequestItems", ())
-    for one in getattr(request, "TransactItems", ()):
-        for member in one.__struct_fields__:
-            action = getattr(one, member)
-            if action is not None:
-                yield action.TableName
+    for item in getattr(request, "TransactItems", ()):
+        yield from action_tables(item)
+
+
+def action_tables(item: Struct) -> Iterator[str]:
+    """The tables that an element of TransactItems names."""
+    for member in item.__struct_fields__:
+        action = getattr(item, member)
+        if action is not None:
+            yield action.TableName

@@ -385,14 +385,22 @@ def test_an_expected_value_of_a_wrong_json_type_is_reported(
         assert lanes.refused(operation, request) == refusal
 
 
-def test_a_wrong_json_type_of_an_index_to_create_names_its_class(lanes: LanesClient):
-    request = {"TableName": "abc", "GlobalSecondaryIndexUpdates": [{"Create": []}]}
+@pytest.mark.parametrize(
+    ("member", "change", "name"),
+    [
+        ("GlobalSecondaryIndexUpdates", "Create", "CreateGlobalSecondaryIndexAction"),
+        ("ReplicaUpdates", "Update", "UpdateReplicationGroupMemberAction"),
+        ("GlobalTableWitnessUpdates", "Delete", "DeleteGlobalTableWitnessGroupMemberAction"),
+        ("VectorIndexUpdates", "Create", "CreateVectorIndexAction"),
+    ],
+)
+def test_a_wrong_json_type_of_a_change_of_a_table_names_its_class(
+    lanes: LanesClient, member: str, change: str, name: str
+):
+    request = {"TableName": "abc", member: [{change: []}]}
     assert lanes.refused("UpdateTable", request) == (
         "SerializationException",
-        (
-            "Unrecognized collection type class "
-            "com.amazonaws.dynamodb.v20120810.CreateGlobalSecondaryIndexAction"
-        ),
+        f"Unrecognized collection type class com.amazonaws.dynamodb.v20120810.{name}",
     )
 
 
