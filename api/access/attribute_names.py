@@ -44,7 +44,7 @@ def request_attributes(request: Struct) -> Iterator[str]:
     Raises:
         ValidationException: an expression is faulty.
     """
-    read, names = _members_of(type(request))
+    read, names = _named_members(type(request))
     for name, given in zip(names, read(request), strict=True):
         if given is None:
             continue
@@ -63,7 +63,9 @@ def request_attributes(request: Struct) -> Iterator[str]:
 
 
 @cache
-def _members_of(shape: type[Struct]) -> tuple[Callable[[Struct], tuple[Any, ...]], list[str]]:
+def _named_members(
+    shape: type[Struct],
+) -> tuple[Callable[[Struct], tuple[Any, ...]], list[str]]:
     """A function that reads the members with attributes, and their names."""
     names = [name for name in shape.__struct_fields__ if name in _MEMBERS]
     if len(names) > 1:

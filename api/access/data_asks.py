@@ -32,41 +32,41 @@ def get_item(asking: Asking) -> Iterator[Ask]:
     """GetItem."""
     request = asking.request
     own = {"select": _selected(request), "returnconsumedcapacity": _capacity(request)}
-    yield _of_items(asking, asking.action, request.TableName, own, (request.Key,), members=request)
+    yield _items_ask(asking, asking.action, request.TableName, own, (request.Key,), members=request)
 
 
 def put_item(asking: Asking) -> Iterator[Ask]:
     """PutItem."""
-    yield _of_write(asking, asking.request.Item)
+    yield _write_ask(asking, asking.request.Item)
 
 
 def change_item(asking: Asking) -> Iterator[Ask]:
     """UpdateItem and DeleteItem."""
-    yield _of_write(asking, asking.request.Key)
+    yield _write_ask(asking, asking.request.Key)
 
 
-def _of_write(asking: Asking, item: dict[str, Any]) -> Ask:
+def _write_ask(asking: Asking, item: dict[str, Any]) -> Ask:
     request = asking.request
     own = {"returnvalues": _returned(request), "returnconsumedcapacity": _capacity(request)}
-    return _of_items(asking, asking.action, request.TableName, own, (item,), members=request)
+    return _items_ask(asking, asking.action, request.TableName, own, (item,), members=request)
 
 
 def query(asking: Asking) -> Iterator[Ask]:
     """Query."""
-    yield _of_page(asking, QueryFacts)
+    yield _page_ask(asking, QueryFacts)
 
 
 def scan(asking: Asking) -> Iterator[Ask]:
     """Scan."""
-    yield _of_page(asking, ScanFacts)
+    yield _page_ask(asking, ScanFacts)
 
 
 def batch_get_item(asking: Asking) -> Iterator[Ask]:
     """BatchGetItem: the same action for each table."""
     capacity = _capacity(asking.request)
-    for name, of_table in asking.request.RequestItems.items():
-        own = {"select": _selected(of_table), "returnconsumedcapacity": capacity}
-        yield _of_items(asking, asking.action, name, own, of_table.Keys, members=of_table)
+    for name, table_keys in asking.request.RequestItems.items():
+        own = {"select": _selected(table_keys), "returnconsumedcapacity": capacity}
+        yield _items_ask(asking, asking.action, name, own, table_keys.Keys, members=table_keys)
 
 
 def batch_write_item(asking: Asking) -> Iterator[Ask]:
@@ -74,7 +74,7 @@ def batch_write_item(asking: Asking) -> Iterator[Ask]:
     own = {"returnconsumedcapacity": _capacity(asking.request)}
     for name, requests in asking.request.RequestItems.items():
         items = [item for one in requests for item in _written(one)]
-        yield _of_items(asking, asking.action, name, own, items, members=None)
+        yield _items_ask(asking, asking.action, name, own, items, members=None)
 
 
 def _written(request: inputs.WriteRequestShape) -> Iterator[dict[str, Any]]:
@@ -95,7 +95,7 @@ def transact_get_items(asking: Asking) -> Iterator[Ask]:
             "returnconsumedcapacity": capacity,
             "enclosingoperation": (asking.operation,),
         }
-        yield _of_items(asking, "dynamodb:GetItem", get.TableName, own, (get.Key,), members=get)
+        yield _items_ask(asking, "dynamodb:GetItem", get.TableName, own, (get.Key,), members=get)
 
 
 # The members of an action in TransactWriteItems.
@@ -121,7 +121,7 @@ def transact_write_items(asking: Asking) -> Iterator[Ask]:
                 "enclosingoperation": (asking.operation,),
             }
             item = given.Item if member == "Put" else given.Key
-            yield _of_items(asking, action, given.TableName, own, (item,), members=given)
+            yield _items_ask(asking, action, given.TableName, own, (item,), members=given)
 
 
 def statements(asking: Asking, requests: Iterable[Any]) -> Iterator[Ask]:
@@ -135,11 +135,11 @@ def statements(asking: Asking, requests: Iterable[Any]) -> Iterator[Ask]:
         except DynamoDBError:
             continue
         try:
-            yield _of_statement(asking, one, prepared)
+            yield _statement_ask(asking, one, prepared)
         except DynamoDBError:
             # The operation may look at the index before it reports the fault.
             if prepared.index is not None:
-                yield _of_faulty(asking, *prepared.index)
+                yield _faulty_ask(asking, *prepared.index)
 
 
 _STATEMENT_ACTIONS: Final[dict[type[Statement], str]] = {
@@ -151,7 +151,7 @@ _STATEMENT_ACTIONS: Final[dict[type[Statement], str]] = {
 }
 
 
-def _of_statement(asking: Asking, request: Any, prepared: Prepared) -> Ask:
+def _statement_ask(asking: Asking, request: Any, prepared: Prepared) -> Ask:
     """The ask of one statement.
 
     Raises:
@@ -171,7 +171,7 @@ def _of_statement(asking: Asking, request: Any, prepared: Prepared) -> Ask:
     return Ask(_STATEMENT_ACTIONS[type(statement)], resource, facts)
 
 
-def _of_faulty(asking: Asking, table: str, index: str) -> Ask:
+def _faulty_ask(asking: Asking, table: str, index: str) -> Ask:
     name = table.rpartition("/")[2]
     facts = DataFacts(asking.facts, None, {})
     return Ask("dynamodb:PartiQLSelect", asking.table_arn(f"{name}/index/{index}"), facts)
@@ -194,7 +194,7 @@ def _own_of_statement(
     return own
 
 
-def _of_items(
+def _items_ask(
     asking: Asking,
     action: str,
     given_name: str,
@@ -209,7 +209,7 @@ def _of_items(
     return Ask(action, asking.table_arn(name), facts)
 
 
-def _of_page(asking: Asking, facts: type[ScanFacts]) -> Ask:
+def _page_ask(asking: Asking, facts: type[ScanFacts]) -> Ask:
     request = asking.request
     name = table_name(request.TableName)
     own = {

@@ -96,7 +96,7 @@ class ActionFacts:
         if position is not None:
             return self.partition_key_values(position)
         if key.startswith(_PREFIX):
-            return self.of_service(key.removeprefix(_PREFIX))
+            return self.service_values(key.removeprefix(_PREFIX))
         if key.startswith("aws:resourcetag/"):
             tags = {} if self.table is None else dict(self.table.definition.tags)
             return tag_values(tags, key.partition("/")[2])
@@ -110,7 +110,7 @@ class ActionFacts:
         """The values of the partition key's attribute at a position, in the action's items."""
         return None
 
-    def of_service(self, name: str) -> Sequence[str] | None:  # noqa: ARG002 - subclasses use it
+    def service_values(self, name: str) -> Sequence[str] | None:  # noqa: ARG002 - subclasses use it
         """The values of another key of DynamoDB, by its name without prefix."""
         return None
 
@@ -162,7 +162,7 @@ class DataFacts(ActionFacts):
         super().__init__(request, table)
         self.own = own
 
-    def of_service(self, name: str) -> Sequence[str] | None:
+    def service_values(self, name: str) -> Sequence[str] | None:
         """The values of another key of DynamoDB, by its name without prefix."""
         if name == "attributes":
             return tuple(self.attributes()) or None

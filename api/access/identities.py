@@ -80,13 +80,13 @@ class IdentityRegistry:
         session = self._tokens.session(token, access_key_id, now_epoch_seconds)
         grants = self._sessions.get(token)
         if grants is None:
-            grants = self._grants_of(session)
+            grants = self._session_grants(session)
             if len(self._sessions) >= _CACHED_SESSIONS:
                 self._sessions.clear()
             self._sessions[token] = grants
         return grants
 
-    def _grants_of(self, session: Session) -> Grants:
+    def _session_grants(self, session: Session) -> Grants:
         own = [] if session.policy is None else [parse_policy(session.policy, "session", "session")]
         if session.role:
             role = self.identities.roles.get(session.role)

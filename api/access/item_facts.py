@@ -11,7 +11,7 @@ from msgspec import Struct
 from dynactor.actors.table.table import Table
 from dynactor.api.access.attribute_names import paths_in, request_attributes
 from dynactor.api.access.facts import DataFacts, RequestFacts
-from dynactor.api.requests.expression_members import key_terms_of, placeholders_of
+from dynactor.api.requests.expression_members import read_key_terms, read_placeholders
 from dynactor.model.access.rules import UnknownFact
 from dynactor.model.key_conditions import fast_range
 from dynactor.model.keys.key import KeySchema
@@ -100,8 +100,8 @@ class QueryFacts(ScanFacts):
             )
             if value is not None:
                 return (key_text(value, kind),)
-        terms = key_terms_of(
-            members.KeyConditionExpression, members.KeyConditions, placeholders_of(members)
+        terms = read_key_terms(
+            members.KeyConditionExpression, members.KeyConditions, read_placeholders(members)
         )
         return (key_text(terms.on(schema).partition[position], kind),)
 
@@ -137,10 +137,10 @@ class StatementFacts(DataFacts):
                 key = write_plan.extract_key(write, schema)
                 return (key_text(key[schema.partition[position].name], kind),)
 
-    def of_service(self, name: str) -> Sequence[str] | None:
+    def service_values(self, name: str) -> Sequence[str] | None:
         """The values of another key of DynamoDB, by its name without prefix."""
         if name != "fulltablescan":
-            return super().of_service(name)
+            return super().service_values(name)
         if not isinstance(self._statement, Select):
             return None
         values = read_plan.partition_values(self._statement, self._schema())

@@ -23,7 +23,7 @@ def resource_policy(asking: Asking, ask: Ask) -> Policy | None:
     """
     table = ask.facts.table
     if table is None:
-        table = _table_of(asking, ask.resource)
+        table = _find_table(asking, ask.resource)
     if table is None or not table.definition.policies:
         return None
     parts = ask.resource.split("/")
@@ -37,7 +37,7 @@ def resource_policy(asking: Asking, ask: Ask) -> Policy | None:
     return None if attached is None else parsed_policy(attached.text)
 
 
-def _table_of(asking: Asking, resource: str) -> Table | None:
+def _find_table(asking: Asking, resource: str) -> Table | None:
     """The table of a resource, even while it is created."""
     parts = resource.split("/")
     if len(parts) < _TABLE_PARTS or not parts[0].endswith(":table"):

@@ -11,7 +11,7 @@ from dynactor.api.http.protocol import Protocol as HttpProtocol
 from dynactor.api.nodes.changes import Changes
 from dynactor.api.nodes.node_figures import ForwardingFigures
 from dynactor.api.nodes.node_link import AnswerLost, NodeLink, NotSent
-from dynactor.api.nodes.request_tables import RequestTables, tables_of
+from dynactor.api.nodes.request_tables import RequestTables, find_tables
 from dynactor.api.nodes.runner import Runner
 from dynactor.api.registry import is_read
 from dynactor.model.errors import InternalServerError, ThrottlingException
@@ -61,7 +61,7 @@ class Forwarding:
 
     def answer(self, request: Request) -> Answer | Awaitable[Answer]:
         """Execute a request at its home, as soon as there is one."""
-        tables = tables_of(request)
+        tables = find_tables(request)
         place = self._places.place(tables)
         if isinstance(place, Runner):
             return place.answer(request, tables)

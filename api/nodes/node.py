@@ -32,7 +32,7 @@ from dynactor.api.nodes.membership import BEAT_SECONDS, Membership
 from dynactor.api.nodes.node_figures import NodeFigures
 from dynactor.api.nodes.node_link import AnswerLost, NodeLink, NotSent
 from dynactor.api.nodes.request_rates import RequestRates, faded
-from dynactor.api.nodes.request_tables import RequestTables, tables_of
+from dynactor.api.nodes.request_tables import RequestTables, find_tables
 from dynactor.api.nodes.runner import Runner
 from dynactor.api.nodes.share_keeper import OpeningShare, ShareKeeper
 from dynactor.api.nodes.spreading import SUSPECT_BEATS, LeaderStore, Spreader
@@ -215,7 +215,7 @@ class Node:
                 return self._answer_forwarded(message)
 
     def _answer_forwarded(self, request: Request) -> Answer | Awaitable[Answer] | None:
-        tables = tables_of(request)
+        tables = find_tables(request)
         place = self.place(tables)
         if isinstance(place, Runner):
             return place.answer(request, tables)

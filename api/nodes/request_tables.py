@@ -54,25 +54,25 @@ def _itself(text: str) -> Iterator[str]:
     yield text
 
 
-def _of_table(table: _TableInput) -> Iterator[str | None]:
+def _table_texts(table: _TableInput) -> Iterator[str | None]:
     yield table.TableName
 
 
-def _of_actions(items: list[_Actions]) -> Iterator[str | None]:
+def _action_texts(items: list[_Actions]) -> Iterator[str | None]:
     for item in items:
         for action in (item.ConditionCheck, item.Delete, item.Get, item.Put, item.Update):
             yield None if action is None else action.TableName
 
 
-def _of_statement(text: str | None) -> Iterator[str | None]:
+def _statement_texts(text: str | None) -> Iterator[str | None]:
     if text:
         with suppress(DynamoDBError):
             yield prepare(text).table
 
 
-def _of_statements(statements: list[_NamedStatement]) -> Iterator[str | None]:
+def _statements_texts(statements: list[_NamedStatement]) -> Iterator[str | None]:
     for each in statements:
-        yield from _of_statement(each.Statement)
+        yield from _statement_texts(each.Statement)
 
 
 class _NamingMember(NamedTuple):
@@ -99,11 +99,11 @@ _MEMBERS: Final = {
         _NamingMember(str, _itself),
     ),
     "RequestItems": _NamingMember(dict[str, Raw], iter),
-    "TransactItems": _NamingMember(list[_Actions], _of_actions),
-    "Statement": _NamingMember(str, _of_statement),
-    "Statements": _NamingMember(list[_NamedStatement], _of_statements),
-    "TransactStatements": _NamingMember(list[_NamedStatement], _of_statements),
-    "TableCreationParameters": _NamingMember(_TableInput, _of_table),
+    "TransactItems": _NamingMember(list[_Actions], _action_texts),
+    "Statement": _NamingMember(str, _statement_texts),
+    "Statements": _NamingMember(list[_NamedStatement], _statements_texts),
+    "TransactStatements": _NamingMember(list[_NamedStatement], _statements_texts),
+    "TableCreationParameters": _NamingMember(_TableInput, _table_texts),
 }
 
 
@@ -126,7 +126,7 @@ class _TableFinder:
             name = named.TableName
             # The cache keeps no long texts, because clients may send any.
             if name and len(name) <= _LONGEST_NAME and ":" not in name:
-                return _of_one(name)
+                return _one_table(name)
         texts = (
             text
             for member, how in self._members
@@ -146,7 +146,7 @@ _READINGS: Final = {
 }
 
 
-def tables_of(request: Request) -> RequestTables:
+def find_tables(request: Request) -> RequestTables:
     """The tables of a request. A request that can't be read names none."""
     reading = _READINGS.get(request.target)
     if reading is None:
@@ -158,7 +158,7 @@ def tables_of(request: Request) -> RequestTables:
 
 
 @lru_cache(maxsize=1024)
-def _of_one(name: str) -> RequestTables:
+def _one_table(name: str) -> RequestTables:
     return RequestTables((name,), is_at_home=True)
 
 

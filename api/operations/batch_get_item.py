@@ -18,8 +18,8 @@ from dynactor.api.requests.call import Call
 from dynactor.api.requests.expression_members import (
     check_together,
     is_plain,
-    placeholders_of,
-    projector_of,
+    read_placeholders,
+    read_projector,
 )
 from dynactor.api.requests.inputs import BatchGetItemInput
 from dynactor.api.requests.table_arn import table_name
@@ -180,8 +180,8 @@ def _parsed(request: BatchGetItemInput) -> list[_Parsed]:
     keys_count = 0
     for given_name, of_table in request.RequestItems.items():
         name = table_name(given_name)
-        placeholders = placeholders_of(of_table)
-        projector = projector_of(of_table, placeholders)
+        placeholders = read_placeholders(of_table)
+        projector = read_projector(of_table, placeholders)
         placeholders.check_all_used()
         _check_keys(of_table.Keys)
         keys_count += len(of_table.Keys)

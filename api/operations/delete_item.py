@@ -6,10 +6,14 @@ from dynactor.api.access import data_asks
 from dynactor.api.answers.item_answers import write_answer
 from dynactor.api.execution.operation import WRITE_FAULTS, Location, Operation
 from dynactor.api.requests.call import Call
-from dynactor.api.requests.expression_members import check_together, condition_of, placeholders_of
+from dynactor.api.requests.expression_members import (
+    check_together,
+    read_condition,
+    read_placeholders,
+)
 from dynactor.api.requests.inputs import DeleteItemInput
 from dynactor.api.requests.table_arn import table_name
-from dynactor.api.requests.validation_errors import NEWER_WRITES, of_request
+from dynactor.api.requests.validation_errors import NEWER_WRITES, marks_request_errors
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions.key_paths import check_scalar_keys
 from dynactor.model.tables.key_rules import check_key
@@ -38,17 +42,17 @@ async def handle(call: Call[DeleteItemInput]) -> bytes:
     )
 
 
-@of_request
+@marks_request_errors
 def _parsed(request: DeleteItemInput) -> tuple[Delete, set[str]]:
     """Parse the delete, and the attributes whose nested values its condition reads."""
     check_together(request)
     items.check(request.Key)
     if request.ReturnValues not in (None, "NONE", "ALL_OLD"):
         raise ValidationException("ReturnValues can only be ALL_OLD or NONE")
-    placeholders = placeholders_of(request)
+    placeholders = read_placeholders(request)
     delete = Delete(
         request.Key,
-        condition=condition_of(request, placeholders),
+        condition=read_condition(request, placeholders),
         return_values=request.ReturnValues or "NONE",
         return_item_on_failure=request.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
     )

@@ -8,7 +8,7 @@ from dynactor.actors.phases.destination_phases import DisableDestination
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Operation
 from dynactor.api.requests.call import Call
-from dynactor.api.requests.destination_arn import topic_of
+from dynactor.api.requests.destination_arn import find_topic
 from dynactor.api.requests.inputs import KinesisStreamingDestinationInput
 from dynactor.api.requests.table_arn import table_name
 
@@ -17,7 +17,7 @@ async def handle(call: Call[KinesisStreamingDestinationInput]) -> bytes:
     """Publish the changes that a table has recorded so far, and then stop publishing."""
     request = call.request
     name = table_name(request.TableName)
-    message = DisableDestination(name, topic_of(call.database, request.StreamArn))
+    message = DisableDestination(name, find_topic(call.database, request.StreamArn))
     destination = await call.database.ask(message)
     return json.encode(
         {

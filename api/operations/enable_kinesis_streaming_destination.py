@@ -8,7 +8,7 @@ from dynactor.actors.phases.destination_phases import EnableDestination
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Operation
 from dynactor.api.requests.call import Call
-from dynactor.api.requests.destination_arn import topic_of
+from dynactor.api.requests.destination_arn import find_topic
 from dynactor.api.requests.inputs import KinesisStreamingDestinationInput
 from dynactor.api.requests.table_arn import table_name
 
@@ -19,7 +19,7 @@ async def handle(call: Call[KinesisStreamingDestinationInput]) -> bytes:
     name, configuration = table_name(request.TableName), request.EnableKinesisStreamingConfiguration
     given = configuration.ApproximateCreationDateTimePrecision if configuration else None
     message = EnableDestination(
-        name, topic_of(call.database, request.StreamArn), given or "MILLISECOND"
+        name, find_topic(call.database, request.StreamArn), given or "MILLISECOND"
     )
     destination = await call.database.ask(message)
     return json.encode(

@@ -10,7 +10,11 @@ from dynactor.api.answers.item_answers import EMPTY, capacity_member, joined, pr
 from dynactor.api.execution.operation import DATA_FAULTS, Effect, Location, Operation
 from dynactor.api.requests import as_of
 from dynactor.api.requests.call import Call
-from dynactor.api.requests.expression_members import check_together, placeholders_of, projector_of
+from dynactor.api.requests.expression_members import (
+    check_together,
+    read_placeholders,
+    read_projector,
+)
 from dynactor.api.requests.inputs import GetItemInput
 from dynactor.api.requests.table_arn import table_name
 from dynactor.api.requests.validation_errors import NEWER_READS
@@ -61,8 +65,8 @@ def _checked(call: Call[GetItemInput]) -> tuple[Table, bytes, Projector | None]:
     name = table_name(request.TableName)
     check_together(request)
     items.check(request.Key)
-    placeholders = placeholders_of(request)
-    projector = projector_of(request, placeholders)
+    placeholders = read_placeholders(request)
+    projector = read_projector(request, placeholders)
     placeholders.check_all_used()
     table = call.database.table(name)
     schema = table.definition.key_schema

@@ -40,7 +40,7 @@ async def handle(call: Call[ListContributorInsightsInput]) -> bytes:
     found = {
         resource: insights
         for definition in await _definitions(call.database, request.TableName)
-        for resource, insights in _of_table(definition)
+        for resource, insights in _table_resources(definition)
     }
     names = sorted(found)
     first = 0 if request.NextToken is None else bisect_right(names, _resource(request.NextToken))
@@ -72,7 +72,9 @@ async def _definitions(database: Database, asked: str | None) -> list[TableDefin
     return [each for each in await database.definitions() if each.name == name]
 
 
-def _of_table(definition: TableDefinition) -> Iterator[tuple[_Resource, ContributorInsights]]:
+def _table_resources(
+    definition: TableDefinition,
+) -> Iterator[tuple[_Resource, ContributorInsights]]:
     if definition.contributor_insights is not None:
         yield _Resource(definition.name, ""), definition.contributor_insights
     for index in definition.global_indexes:

@@ -8,13 +8,13 @@ from dynactor.api.execution.operation import WRITE_FAULTS, Location, Operation
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.expression_members import (
     check_together,
-    condition_of,
     is_plain,
-    placeholders_of,
+    read_condition,
+    read_placeholders,
 )
 from dynactor.api.requests.inputs import PutItemInput
 from dynactor.api.requests.table_arn import table_name
-from dynactor.api.requests.validation_errors import NEWER_WRITES, of_request
+from dynactor.api.requests.validation_errors import NEWER_WRITES, marks_request_errors
 from dynactor.model.definitions.index import check_size_with_entries
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions.condition import Condition
@@ -61,7 +61,7 @@ async def handle(call: Call[PutItemInput]) -> bytes:
     )
 
 
-@of_request
+@marks_request_errors
 def _checked_size(request: PutItemInput, *, is_bare: bool) -> int:
     """Check everything but the condition; returns the item's size in bytes."""
     if not is_bare:
@@ -72,11 +72,11 @@ def _checked_size(request: PutItemInput, *, is_bare: bool) -> int:
     return size_bytes
 
 
-@of_request
+@marks_request_errors
 def _condition(request: PutItemInput) -> tuple[Condition | None, set[str]]:
     """Parse the condition, and the attributes whose nested values it reads."""
-    placeholders = placeholders_of(request)
-    condition = condition_of(request, placeholders)
+    placeholders = read_placeholders(request)
+    condition = read_condition(request, placeholders)
     placeholders.check_all_used()
     return condition, placeholders.nested
 

@@ -24,12 +24,12 @@ from dynactor.api.requests import as_of
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.expression_members import (
     check_together,
-    filter_of,
-    key_terms_of,
-    legacy_filter_of,
-    legacy_projector_of,
-    placeholders_of,
-    projector_of,
+    read_filter,
+    read_key_terms,
+    read_legacy_filter,
+    read_legacy_projector,
+    read_placeholders,
+    read_projector,
 )
 from dynactor.api.requests.inputs import QueryInput
 from dynactor.api.requests.table_arn import table_name
@@ -146,18 +146,18 @@ def _checked(call: Call[QueryInput]) -> tuple[Table, ReadRange]:
     request = call.request
     name = table_name(request.TableName)
     check_together(request)
-    legacy_filter = legacy_filter_of(request.QueryFilter, request.ConditionalOperator)
-    legacy_projector_of(request)
+    legacy_filter = read_legacy_filter(request.QueryFilter, request.ConditionalOperator)
+    read_legacy_projector(request)
     check_start_key_values(request.ExclusiveStartKey)
     if request.KeyConditions is None and request.KeyConditionExpression is None:
         raise ValidationException(
             "Either the KeyConditions or KeyConditionExpression parameter must be specified in "
             "the request."
         )
-    placeholders = placeholders_of(request)
-    terms = key_terms_of(request.KeyConditionExpression, request.KeyConditions, placeholders)
-    condition = filter_of(request.FilterExpression, legacy_filter, placeholders)
-    projector = projector_of(request, placeholders)
+    placeholders = read_placeholders(request)
+    terms = read_key_terms(request.KeyConditionExpression, request.KeyConditions, placeholders)
+    condition = read_filter(request.FilterExpression, legacy_filter, placeholders)
+    projector = read_projector(request, placeholders)
     placeholders.check_all_used()
     if isinstance(terms, KeyTerms):
         # Errors that don't need the table come before the look-up of the table.

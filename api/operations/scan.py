@@ -17,11 +17,11 @@ from dynactor.api.requests import as_of
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.expression_members import (
     check_together,
-    filter_of,
-    legacy_filter_of,
-    legacy_projector_of,
-    placeholders_of,
-    projector_of,
+    read_filter,
+    read_legacy_filter,
+    read_legacy_projector,
+    read_placeholders,
+    read_projector,
 )
 from dynactor.api.requests.inputs import ScanInput
 from dynactor.api.requests.maintenance_header import is_maintenance
@@ -37,13 +37,13 @@ async def handle(call: Call[ScanInput]) -> bytes:
     request = call.request
     name = table_name(request.TableName)
     check_together(request)
-    legacy_filter = legacy_filter_of(request.ScanFilter, request.ConditionalOperator)
-    legacy_projector_of(request)
+    legacy_filter = read_legacy_filter(request.ScanFilter, request.ConditionalOperator)
+    read_legacy_projector(request)
     check_start_key_values(request.ExclusiveStartKey)
     wanted = _segment_range(request)
-    placeholders = placeholders_of(request)
-    condition = filter_of(request.FilterExpression, legacy_filter, placeholders)
-    projector = projector_of(request, placeholders)
+    placeholders = read_placeholders(request)
+    condition = read_filter(request.FilterExpression, legacy_filter, placeholders)
+    projector = read_projector(request, placeholders)
     placeholders.check_all_used()
     check_select(request)
     table = call.database.table(name)

@@ -21,7 +21,7 @@ from dynactor.api.execution.transaction_requests import (
 )
 from dynactor.api.requests import inputs
 from dynactor.api.requests.call import Call
-from dynactor.api.requests.expression_members import check_together, placeholders_of
+from dynactor.api.requests.expression_members import check_together, read_placeholders
 from dynactor.api.requests.inputs import TransactGetItemsInput
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException
@@ -69,7 +69,7 @@ def _parsed(get: inputs.GetShape) -> _ParsedGet:
 
 
 def _bound(get: inputs.GetShape) -> _ParsedGet:
-    placeholders = placeholders_of(get)
+    placeholders = read_placeholders(get)
     projector = None
     if get.ProjectionExpression is not None:
         projector = parse_projection(get.ProjectionExpression, placeholders)

@@ -19,7 +19,7 @@ from dynactor.api.execution.transaction_requests import (
 )
 from dynactor.api.requests import inputs, shapes
 from dynactor.api.requests.call import Call
-from dynactor.api.requests.expression_members import check_together, is_plain, placeholders_of
+from dynactor.api.requests.expression_members import check_together, is_plain, read_placeholders
 from dynactor.api.requests.inputs import TransactWriteItemsInput
 from dynactor.model.definitions.index import check_size_with_entries
 from dynactor.model.definitions.table import TableDefinition
@@ -100,7 +100,7 @@ def _put(request: inputs.PutShape) -> ParsedAction:
         write_on = partial(_put_on, Put(item, size_bytes))
         check = partial(_check_item_not_empty, item)
         return ParsedAction(request.TableName, size_bytes, check, write_on, item)
-    placeholders = placeholders_of(request)
+    placeholders = read_placeholders(request)
     put = Put(
         item,
         size_bytes,
@@ -128,7 +128,7 @@ def _put_on(put: Put, definition: TableDefinition, is_key_checked: bool) -> Put:
 
 def _update(request: inputs.UpdateShape) -> ParsedAction:
     size_bytes = checked_size_bytes(request.Key, partial(_check_expressions, request))
-    placeholders = placeholders_of(request)
+    placeholders = read_placeholders(request)
     update = Update(
         request.Key,
         update=parse_update(request.UpdateExpression, placeholders),
@@ -158,7 +158,7 @@ def _update_on(
 
 def _delete(request: inputs.DeleteShape) -> ParsedAction:
     size_bytes = checked_size_bytes(request.Key, partial(_check_expressions, request))
-    placeholders = placeholders_of(request)
+    placeholders = read_placeholders(request)
     delete = Delete(
         request.Key,
         condition=_condition(request.ConditionExpression, placeholders),
@@ -175,7 +175,7 @@ def _delete(request: inputs.DeleteShape) -> ParsedAction:
 
 def _check(request: inputs.ConditionCheckShape) -> ParsedAction:
     size_bytes = checked_size_bytes(request.Key, partial(_check_expressions, request))
-    placeholders = placeholders_of(request)
+    placeholders = read_placeholders(request)
     check = Check(
         request.Key,
         parse_condition(request.ConditionExpression, placeholders, kind="ConditionExpression"),
@@ -228,7 +228,7 @@ def _check_update(update: Update, placeholders: Placeholders, definition: TableD
 
 def _check_expressions(action: _Action) -> None:
     """Raise the error of an action's expressions, if any."""
-    placeholders = placeholders_of(action)
+    placeholders = read_placeholders(action)
     if isinstance(action, inputs.UpdateShape):
         parse_update(action.UpdateExpression, placeholders)
     _condition(action.ConditionExpression, placeholders)

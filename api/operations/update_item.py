@@ -8,13 +8,13 @@ from dynactor.api.execution.operation import WRITE_FAULTS, Location, Operation
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.expression_members import (
     check_together,
-    condition_of,
-    placeholders_of,
-    update_of,
+    read_condition,
+    read_placeholders,
+    read_update,
 )
 from dynactor.api.requests.inputs import UpdateItemInput
 from dynactor.api.requests.table_arn import table_name
-from dynactor.api.requests.validation_errors import NEWER_WRITES, of_request
+from dynactor.api.requests.validation_errors import NEWER_WRITES, marks_request_errors
 from dynactor.model.expressions.key_paths import check_scalar_keys
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.update_size import check_expression_size
@@ -51,17 +51,17 @@ async def handle(call: Call[UpdateItemInput]) -> bytes:
     )
 
 
-@of_request
+@marks_request_errors
 def _parsed(request: UpdateItemInput) -> tuple[Update, Placeholders]:
     """Parse the update; returns also its placeholders, which are checked."""
     check_together(request)
     items.check(request.Key)
-    placeholders = placeholders_of(request)
-    wanted = update_of(request.UpdateExpression, request.AttributeUpdates, placeholders)
+    placeholders = read_placeholders(request)
+    wanted = read_update(request.UpdateExpression, request.AttributeUpdates, placeholders)
     update = Update(
         request.Key,
         update=wanted,
-        condition=condition_of(request, placeholders),
+        condition=read_condition(request, placeholders),
         return_values=request.ReturnValues or "NONE",
         return_item_on_failure=request.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
     )

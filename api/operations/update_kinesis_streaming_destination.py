@@ -8,7 +8,7 @@ from dynactor.actors.phases.destination_phases import UpdateDestination
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Operation
 from dynactor.api.requests.call import Call
-from dynactor.api.requests.destination_arn import topic_of
+from dynactor.api.requests.destination_arn import find_topic
 from dynactor.api.requests.inputs import UpdateKinesisStreamingDestinationInput
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import ValidationException
@@ -24,7 +24,7 @@ async def handle(call: Call[UpdateKinesisStreamingDestinationInput]) -> bytes:
             "Streaming destination cannot be updated with given parameters: "
             "UpdateKinesisStreamingConfiguration cannot be null or contain only null values"
         )
-    message = UpdateDestination(name, topic_of(call.database, request.StreamArn), precision)
+    message = UpdateDestination(name, find_topic(call.database, request.StreamArn), precision)
     destination = await call.database.ask(message)
     return json.encode(
         {

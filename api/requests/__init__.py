@@ -10,6 +10,6 @@ follow, raised as errors of ``model/errors.py``. Only ``api/http/protocol.py`` t
 checks requests in two layers, an older and a newer one, and each operation belongs to one of them.
 The messages in ``model/`` are those of the older layer. An error with another text in the newer
 layer has a ``Fault`` (``model/validation_faults.py``). PutItem, UpdateItem and DeleteItem mark the
-checks that need no table (``of_request``), because the newer layer puts a prefix with the number of
-errors before their messages.
+checks that need no table (``marks_request_errors``), because the newer layer puts a prefix with the
+number of errors before their messages.
 """

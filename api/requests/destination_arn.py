@@ -15,7 +15,7 @@ from dynactor.model.tables import destination_rules
 _ARN: Final = re.compile(r"arn:[^:]+:kinesis:[^:]*:[0-9]*:stream/([^/:]+)\Z")
 
 
-def topic_of(database: Database, stream_arn: str) -> str:
+def find_topic(database: Database, stream_arn: str) -> str:
     """The topic that a StreamArn names; the account is ignored.
 
     With separate regions, a topic's name starts with its region, except for ``--region`` itself.

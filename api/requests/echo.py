@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from dynactor.api.requests import shapes
-from dynactor.api.requests.hints import Hint, java_name, members_of
+from dynactor.api.requests.hints import Hint, java_name, shape_members
 from dynactor.model.limits import NESTING_LEVELS
 
 _CUT_OFF: Final = "..."
@@ -46,7 +46,7 @@ def java_echo(value: Any, hint: Hint) -> str:
         return str(value)
     shown = (
         f"{java_name(member.name)}={java_echo(value[member.name], member.hint)}"
-        for member in members_of(hint.type)
+        for member in shape_members(hint.type)
         if value.get(member.name) is not None
     )
     return f"{hint.structure_name}({', '.join(shown)})"

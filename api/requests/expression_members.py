@@ -76,13 +76,13 @@ def check_together(request: Struct) -> None:
     """
     shape = type(request)
     # Only the presence of parameters matters, so most requests find a cached result.
-    are_absent = tuple([member is None for member in _plainness_of(shape)[0](request)])
+    are_absent = tuple([member is None for member in _plainness(shape)[0](request)])
     if (shape, are_absent) in _VALID_COMBINATIONS:
         return
-    expressions, of_legacy = _parameters_of(shape)
+    expressions, legacy = _parameters(shape)
     check_parameters(
         {name: getattr(request, name) for name in expressions},
-        {name: getattr(request, name) for name in of_legacy},
+        {name: getattr(request, name) for name in legacy},
         getattr(request, "ExpressionAttributeNames", None),
         getattr(request, "ExpressionAttributeValues", None),
     )
@@ -91,20 +91,20 @@ def check_together(request: Struct) -> None:
 
 def is_plain(request: Struct) -> bool:
     """Whether a request has no expression, no placeholder and no legacy parameter."""
-    read, nothing = _plainness_of(type(request))
+    read, nothing = _plainness(type(request))
     members: tuple[object, ...] = read(request)
     return members == nothing
 
 
 @cache
-def _plainness_of(shape: type[Struct]) -> tuple[attrgetter[Any], tuple[None, ...]]:
+def _plainness(shape: type[Struct]) -> tuple[attrgetter[Any], tuple[None, ...]]:
     """The getter of all expression members of an input, and its result if there are none."""
     known = (*_EXPRESSIONS, *_LEGACY, *_PLACEHOLDERS)
     names = [name for name in known if name in shape.__struct_fields__]
     return attrgetter(*names), (None,) * len(names)
 
 
-def placeholders_of(request: Struct) -> Placeholders:
+def read_placeholders(request: Struct) -> Placeholders:
     """The placeholders of a request; DynamoDB checks keys and items first.
 
     Raises:
@@ -118,7 +118,7 @@ def placeholders_of(request: Struct) -> Placeholders:
 
 
 @cache
-def _parameters_of(shape: type[Struct]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _parameters(shape: type[Struct]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The expressions and the legacy parameters among the members of an input."""
     members = shape.__struct_fields__
     return (
@@ -127,7 +127,7 @@ def _parameters_of(shape: type[Struct]) -> tuple[tuple[str, ...], tuple[str, ...
     )
 
 
-def condition_of(request: Conditional, placeholders: Placeholders) -> Condition | None:
+def read_condition(request: Conditional, placeholders: Placeholders) -> Condition | None:
     """The condition of a write, if any.
 
     Raises:
@@ -140,7 +140,7 @@ def condition_of(request: Conditional, placeholders: Placeholders) -> Condition 
     return legacy.expected_condition(_members(request.Expected), request.ConditionalOperator)
 
 
-def filter_of(
+def read_filter(
     expression: str | None, legacy_filter: Condition | None, placeholders: Placeholders
 ) -> Condition | None:
     """The filter of a Query or Scan, if any.
@@ -153,7 +153,7 @@ def filter_of(
     return legacy_filter
 
 
-def legacy_filter_of(
+def read_legacy_filter(
     conditions: Mapping[str, inputs.ConditionShape] | None, conditional_operator: str | None
 ) -> Condition | None:
     """The condition of QueryFilter or ScanFilter, which DynamoDB checks before expressions.
@@ -164,7 +164,7 @@ def legacy_filter_of(
     return legacy.filter_condition(_members(conditions), conditional_operator)
 
 
-def key_terms_of(
+def read_key_terms(
     expression: str | None,
     conditions: Mapping[str, inputs.ConditionShape] | None,
     placeholders: Placeholders,
@@ -179,7 +179,7 @@ def key_terms_of(
     return legacy.bind_key_conditions(_members(conditions) or {})
 
 
-def projector_of(request: Projecting, placeholders: Placeholders) -> Projector | None:
+def read_projector(request: Projecting, placeholders: Placeholders) -> Projector | None:
     """The projection of a request; None returns all attributes.
 
     Raises:
@@ -187,10 +187,10 @@ def projector_of(request: Projecting, placeholders: Placeholders) -> Projector |
     """
     if request.ProjectionExpression is not None:
         return parse_projection(request.ProjectionExpression, placeholders)
-    return legacy_projector_of(request)
+    return read_legacy_projector(request)
 
 
-def legacy_projector_of(request: Projecting) -> Projector | None:
+def read_legacy_projector(request: Projecting) -> Projector | None:
     """The projection of AttributesToGet, which Query and Scan check before expressions.
 
     Raises:
@@ -201,7 +201,7 @@ def legacy_projector_of(request: Projecting) -> Projector | None:
     return projector_of_names(request.AttributesToGet)
 
 
-def update_of(
+def read_update(
     expression: str | None,
     updates: Mapping[str, inputs.AttributeValueUpdateShape] | None,
     placeholders: Placeholders,

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from dynactor.actors.database.database import Database
-from dynactor.api.requests.hints import members_of
+from dynactor.api.requests.hints import shape_members
 from dynactor.api.requests.named_tables import action_tables
 from dynactor.api.requests.resource_arn import invalid, no_such_resource
 from dynactor.api.requests.table_arn import table_name
@@ -99,7 +99,7 @@ def owned_members(shape: type[Struct]) -> tuple[str, ...]:
     """
     return tuple(
         member.name
-        for member in members_of(shape)
+        for member in shape_members(shape)
         if member.name in ("BackupArn", "ResourceArn")
         or (member.hint.table_name is not None and member.hint.table_name.missing_first)
     )

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Union, get_type_hints
-from typing import get_args as arguments_of
-from typing import get_origin as origin_of
+from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
 
 from msgspec import NODEFAULT, Meta, Struct
 from msgspec.structs import fields
@@ -30,17 +28,17 @@ class Hint(Struct, frozen=True):
     @property
     def kind(self) -> Any:
         """The class of the type: ``str``, ``list``, ``Literal``, a structure, …."""
-        return origin_of(self.type) or self.type
+        return get_origin(self.type) or self.type
 
     @property
     def elements(self) -> Hint:
         """The hint of a list's or map's elements."""
-        return hint_of(arguments_of(self.type)[-1])
+        return parse_hint(get_args(self.type)[-1])
 
     @property
     def keys(self) -> Hint:
         """The hint of a map's keys."""
-        return hint_of(arguments_of(self.type)[0])
+        return parse_hint(get_args(self.type)[0])
 
     @property
     def structure_name(self) -> str:
@@ -50,15 +48,15 @@ class Hint(Struct, frozen=True):
 
 
 @lru_cache(maxsize=1024)
-def hint_of(annotation: Any) -> Hint:
+def parse_hint(annotation: Any) -> Hint:
     """The hint of an annotation; an optional type gives the hint of the type without ``None``."""
-    origin = origin_of(annotation)
+    origin = get_origin(annotation)
     if origin is Union or origin is UnionType:
-        (inner,) = (option for option in arguments_of(annotation) if option is not NoneType)
-        return hint_of(inner)
+        (inner,) = (option for option in get_args(annotation) if option is not NoneType)
+        return parse_hint(inner)
     if origin is not Annotated:
         return Hint(annotation)
-    bare, *annotations = arguments_of(annotation)
+    bare, *annotations = get_args(annotation)
     found: dict[str, Any] = {}
     for constraint in annotations:
         match constraint:
@@ -86,13 +84,13 @@ class Member(Struct, frozen=True):
 
 
 @lru_cache(maxsize=256)
-def members_of(shape: type[Struct]) -> tuple[Member, ...]:
+def shape_members(shape: type[Struct]) -> tuple[Member, ...]:
     """The members of a structure, in the order in which DynamoDB lists their errors."""
     hints = get_type_hints(shape, include_extras=True)
     return tuple(
         Member(
             field.name,
-            hint_of(hints[field.name]),
+            parse_hint(hints[field.name]),
             required=field.default is NODEFAULT and field.default_factory is NODEFAULT,
         )
         for field in fields(shape)

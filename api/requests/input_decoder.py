@@ -16,14 +16,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, Final, Generic, Literal, TypeVar
-from typing import get_args as arguments_of
+from typing import Any, Final, Generic, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta, Struct
 
 from dynactor.api.requests import shapes
-from dynactor.api.requests.hints import Hint, Member, hint_of, java_class, members_of
+from dynactor.api.requests.hints import Hint, Member, java_class, parse_hint, shape_members
 from dynactor.api.requests.json_types import check_attribute_value
 from dynactor.api.requests.validation_errors import (
     MOST_VIOLATIONS,
@@ -74,7 +73,7 @@ class InputDecoder(Generic[InputT]):
         walk = _Walk()
         parsed = _parse(body)
         corrected = walk.visit_input(parsed, self._shape)
-        walk.raise_violations(self._layer_of(parsed))
+        walk.raise_violations(self._find_layer(parsed))
         return msgspec.convert(corrected, self._shape)
 
     def check_serialization(self, body: bytes) -> None:
@@ -87,9 +86,9 @@ class InputDecoder(Generic[InputT]):
 
     def worded(self, error: ValidationException, body: bytes) -> ValidationException:
         """An operation's error for a body, with the text of the layer that checks the body."""
-        return self._layer_of(_parse(body)).worded(error)
+        return self._find_layer(_parse(body)).worded(error)
 
-    def _layer_of(self, parsed: dict[str, Any]) -> Layer:
+    def _find_layer(self, parsed: dict[str, Any]) -> Layer:
         is_left = self._layer.is_newer and _nests_deeper(parsed, NEWER_LAYER_JSON_LEVELS)
         return OLDER if is_left else self._layer
 
@@ -107,11 +106,11 @@ def _parse(body: bytes) -> dict[str, Any]:
 
 def _nests_deeper(parsed: dict[str, Any], levels: int) -> bool:
     """Whether a body has objects or arrays below this many levels of them."""
-    of_level: list[Any] = [parsed]
+    level: list[Any] = [parsed]
     for _ in range(levels):
-        members = (each.values() if type(each) is dict else each for each in of_level)
-        of_level = [one for each in members for one in each if type(one) in (dict, list)]
-    return bool(of_level)
+        members = (each.values() if type(each) is dict else each for each in level)
+        level = [one for each in members for one in each if type(one) in (dict, list)]
+    return bool(level)
 
 
 class _Walk:
@@ -139,7 +138,7 @@ class _Walk:
         self, value: dict[str, Any], shape: type[Struct], path: MemberPath
     ) -> dict[str, Any]:
         corrected = {}
-        for member in members_of(shape):
+        for member in shape_members(shape):
             content = value.get(member.name)
             if content is not None:
                 corrected[member.name] = self._visit(content, member.hint, path.member(member.name))
@@ -205,7 +204,7 @@ class _Walk:
 
     def _visit_choice(self, value: Any, hint: Hint, path: MemberPath) -> str:
         text = json_types.string(value)
-        choices = arguments_of(hint.type)
+        choices = get_args(hint.type)
         if text not in choices and hint.choice is not None:
             self._hindmost = hint.choice.message
         elif text not in choices:
@@ -230,7 +229,7 @@ class _Walk:
         for fault in _length_faults(len(elements), hint.limits):
             self._violate(Rule.LIMIT, elements, hint, path, fault)
         if any(_text_faults(key, hint.keys) for key in elements):
-            constraints = ", ".join(_constraints_of(_effective_limits(hint.keys)))
+            constraints = ", ".join(_list_constraints(_effective_limits(hint.keys)))
             constraint = f"Map keys must satisfy constraint: [{constraints}]"
             rule = Rule.LIMIT if hint.keys.table_name is None else Rule.NAME_IN_MAP
             self._violate(rule, elements, hint, path, constraint)
@@ -239,7 +238,7 @@ class _Walk:
             type(element) is list and _length_faults(len(element), element_hint.limits)
             for element in elements.values()
         ):
-            constraints = ", ".join(_constraints_of(element_hint.limits))
+            constraints = ", ".join(_list_constraints(element_hint.limits))
             constraint = f"Map value must satisfy constraint: [{constraints}]"
             self._violate(Rule.LIMIT, elements, hint, path, constraint)
         # The lengths of its lists are reported for the map as a whole, not for each list.
@@ -261,7 +260,7 @@ class _Walk:
 
 def _effective_limits(hint: Hint) -> Meta:
     """The limits of a text. A table's name has the limits of a plain name unless it is an ARN."""
-    return hint.limits if hint.table_name is None else hint_of(shapes.PlainTableName).limits
+    return hint.limits if hint.table_name is None else parse_hint(shapes.PlainTableName).limits
 
 
 def _text_faults(text: str, hint: Hint) -> list[str]:
@@ -292,7 +291,7 @@ def _range_faults(number: int, limits: Meta) -> list[str]:
     return faults
 
 
-def _constraints_of(limits: Meta) -> Iterator[str]:
+def _list_constraints(limits: Meta) -> Iterator[str]:
     """All constraints of a map's keys or values, in the order of the message."""
     if limits.max_length is not None:
         yield _longest_constraint(limits.max_length)

@@ -174,7 +174,7 @@ _NEWER_CHOICES: Final = {
 }
 
 
-def of_request(check: Callable[_P, _R]) -> Callable[_P, _R]:
+def marks_request_errors(check: Callable[_P, _R]) -> Callable[_P, _R]:
     """Mark the errors of a check as independent of the table.
 
     PutItem, UpdateItem and DeleteItem each have one function for all checks that need no table, and

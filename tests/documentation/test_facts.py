@@ -11,7 +11,7 @@ from cyclopts import App
 
 from dynactor.api.command_line import app
 from dynactor.api.registry import OPERATIONS
-from dynactor.api.requests.hints import Hint, members_of
+from dynactor.api.requests.hints import Hint, shape_members
 from dynactor.model import limits
 from dynactor.storage.data_directory import FORMAT_VERSION
 from tests.support.documentation.pages import DOCS, pages
@@ -47,7 +47,7 @@ def longest(operation: str, *path: str) -> int | None:
     hint = Hint(OPERATIONS[operation].input)
     for name in path:
         shape = hint.elements.type if hint.kind is list else hint.type
-        hint = next(member.hint for member in members_of(shape) if member.name == name)
+        hint = next(member.hint for member in shape_members(shape) if member.name == name)
     return hint.limits.max_length
 
 

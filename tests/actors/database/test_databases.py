@@ -15,7 +15,7 @@ from dynactor.actors.parts.database_settings import DatabaseSettings
 from dynactor.actors.phases.destination_phases import EnableDestination
 from dynactor.actors.runtime.clock import SystemClock
 from dynactor.actors.table.messages import CreateTable
-from dynactor.api.requests.destination_arn import described, topic_of
+from dynactor.api.requests.destination_arn import described, find_topic
 from dynactor.model.errors import LimitExceededException, ValidationException
 from dynactor.storage import key_layout
 from dynactor.storage.namespaces import Namespace, Separation, StoreSlice
@@ -122,7 +122,7 @@ async def test_streams_with_the_same_name_have_a_topic_in_each_region(delivery: 
             database = await databases.open(namespace)
             await database.ask(CreateTable(table_definition()))
             arn = stream_arn(database)
-            topic = topic_of(database, arn)
+            topic = find_topic(database, arn)
             await database.ask(EnableDestination("Thread", topic))
             table = database.table("Thread")
             await write_threads(table, range(count))
@@ -156,6 +156,6 @@ async def test_the_home_region_publishes_to_no_topic_of_another_region() -> None
     async with memory_store() as store, running(store) as databases:
         arn = "arn:aws:kinesis:us-east-1:000000000000:stream/region.us-west-2.threads"
         with pytest.raises(ValidationException, match="those of other regions"):
-            topic_of(databases.main, arn)
+            find_topic(databases.main, arn)
     async with memory_store() as store, running(store, separation="shared") as databases:
-        assert topic_of(databases.main, arn) == "region.us-west-2.threads"
+        assert find_topic(databases.main, arn) == "region.us-west-2.threads"

@@ -9,9 +9,9 @@ from msgspec import json, structs
 
 from dynactor.api.execution.operation import Location
 from dynactor.api.http.protocol import JSON_1_0, Request
-from dynactor.api.nodes.request_tables import _MEMBERS, _of_one, tables_of
+from dynactor.api.nodes.request_tables import _MEMBERS, _one_table, find_tables
 from dynactor.api.registry import OPERATIONS
-from dynactor.api.requests.hints import members_of
+from dynactor.api.requests.hints import shape_members
 
 # The leader executes these, because they concern all tables, or what belongs to no single table.
 AT_LEADER = {
@@ -78,7 +78,7 @@ def request(operation: str, body: bytes, service: str = "DynamoDB") -> Request:
 
 
 def found(operation: str, service: str = "DynamoDB", **members: Any) -> tuple[set[str], bool]:
-    tables = tables_of(request(operation, json.encode(members), service))
+    tables = find_tables(request(operation, json.encode(members), service))
     return set(tables.names), tables.is_at_home
 
 
@@ -144,7 +144,7 @@ def test_each_operation_has_a_place() -> None:
 
 def test_each_member_with_the_name_of_a_table_is_read() -> None:
     for operation in OPERATIONS.values():
-        for member in members_of(operation.input):
+        for member in shape_members(operation.input):
             if member.name.endswith(("Arn", "Name", "Statement", "Statements", "Items")):
                 assert member.name in _MEMBERS or member.name in NO_TABLE, operation.name
 
@@ -184,17 +184,17 @@ def test_null_is_no_value() -> None:
 def test_the_name_of_any_length_is_found_and_long_ones_are_not_cached() -> None:
     name = "t" * 1_000_000
     assert found("PutItem", TableName=name) == ({name}, True)
-    cached = _of_one.cache_info().currsize
+    cached = _one_table.cache_info().currsize
     for letter in "abc":
         found("PutItem", TableName=letter * 256)
-    assert _of_one.cache_info().currsize == cached
+    assert _one_table.cache_info().currsize == cached
 
 
 def test_a_request_that_cannot_be_read_names_no_table() -> None:
     deep = b'{"TableName":"one","Item":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
-    assert tables_of(request("PutItem", deep)).names == ()
+    assert find_tables(request("PutItem", deep)).names == ()
     for body in (b"", b"{", b"[]", b'{"TableName":1}', b"\xff"):
-        assert tables_of(request("PutItem", body)).names == ()
+        assert find_tables(request("PutItem", body)).names == ()
     packed = structs.replace(request("PutItem", b"no gzip"), content_encoding="gzip")
-    assert tables_of(packed).names == ()
+    assert find_tables(packed).names == ()
     assert found("ExecuteStatement", Statement="SELECT") == (set(), True)

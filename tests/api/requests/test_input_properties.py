@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynactor.api.registry import OPERATIONS
-from dynactor.api.requests.hints import members_of
+from dynactor.api.requests.hints import shape_members
 from dynactor.api.requests.input_decoder import InputDecoder, _parse, _Walk
 from dynactor.api.requests.validation_errors import OLDER
 from dynactor.model.errors import SerializationException, ValidationException
 
 _NAMES = sorted(
-    {member.name for operation in OPERATIONS.values() for member in members_of(operation.input)}
+    {member.name for operation in OPERATIONS.values() for member in shape_members(operation.input)}
     | {"S", "N", "M", "L", "BOOL", "Keys", "Key", "Item", "AttributeName", "KeyType", "Projection"}
     | {"PutRequest", "DeleteRequest", "ComparisonOperator", "AttributeValueList", "Value", "Create"}
 )
@@ -42,7 +42,7 @@ _JSON = st.recursive(
 
 
 def _body(name: str) -> st.SearchStrategy[dict[str, Any]]:
-    members = [member.name for member in members_of(OPERATIONS[name].input)] or ["Any"]
+    members = [member.name for member in shape_members(OPERATIONS[name].input)] or ["Any"]
     return st.dictionaries(st.sampled_from(members), _JSON, max_size=len(members))
 
 

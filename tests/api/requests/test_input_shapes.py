@@ -14,7 +14,7 @@ from msgspec import Struct
 from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
 from dynactor.api.requests import shapes
 from dynactor.api.requests.call import DYNAMODB, DYNAMODB_STREAMS
-from dynactor.api.requests.hints import Hint, members_of
+from dynactor.api.requests.hints import Hint, shape_members
 from dynactor.model.values.json_types import INTEGER_MOST, LONG_MOST
 from tests.support.clients.service_model import service_model
 
@@ -68,7 +68,7 @@ Difference = tuple[tuple[str, str], object]
 
 
 def _differences(where: str, shape: Any, struct: type[Struct]) -> Iterator[Difference]:
-    members = {member.name: member for member in members_of(struct)}
+    members = {member.name: member for member in shape_members(struct)}
     for extra in members.keys() ^ shape.members.keys():
         yield (f"{where}.{extra}", "member"), "missing on one side"
     for name in members.keys() & shape.members.keys():

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from dynactor.api.http.protocol import Request
 from dynactor.api.nodes.forwarding import HOME_SECONDS
-from dynactor.api.nodes.request_tables import tables_of
+from dynactor.api.nodes.request_tables import find_tables
 from dynactor.storage.postgresql.sql import LEADER_SLOT
 from tests.simulation.nodes.fake_connections import Network
 from tests.simulation.nodes.real_nodes import Cluster, Process
@@ -69,7 +69,7 @@ class Availability:
     def note(self, asked: str, request: Request, sent_at: float, answer: Answer) -> None:
         """Note the answer to a request that the node ``asked`` got."""
         self.observe()
-        names = tuple(sorted(tables_of(request).names))
+        names = tuple(sorted(find_tables(request).names))
         now = self._cluster.loop.time()
         if _NO_HOME in str(answer.body):
             self._note_refusal(asked, request, names, sent_at)
