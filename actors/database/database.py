@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 
-import anyio
 from msgspec import structs
 
 from dynactor.actors.backups.past_reads import PastReads
-from dynactor.actors.catalog.catalog_upgrade import upgrade
 from dynactor.actors.catalog.homes import MoveGuard
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.database.database_actor import DatabaseActor
-from dynactor.actors.database.virtual_clock import VirtualClockControl, open_clock
+from dynactor.actors.database.virtual_clock import VirtualClockControl
 from dynactor.actors.feeds.change_feed import RecentChanges
 from dynactor.actors.limits.burst_balances import BalanceWriter
 from dynactor.actors.limits.throttle_settings import ThrottleSettings
 from dynactor.actors.partition.table_partition import PartitionSettings
 from dynactor.actors.parts.database_settings import DatabaseSettings
-from dynactor.actors.parts.part import PartT, load_catalog
+from dynactor.actors.parts.part import PartT
 from dynactor.actors.phases.splits import Splitter
 from dynactor.actors.phases.table_homes import TableHomes
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.mailbox import MailboxFull, Message, ReplyT
 from dynactor.actors.runtime.randomness import open_randomness
-from dynactor.actors.runtime.reminder import remind
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.splitting.split_watch import SplitWatch
 from dynactor.actors.table.environment import TableEnvironment
@@ -35,9 +31,8 @@ from dynactor.actors.table.table import Table
 from dynactor.actors.transactions.coordinator import Transactions
 from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import LimitExceededException, ResourceNotFoundException
-from dynactor.model.kept_failure import KeptFailure
-from dynactor.storage import burst_balances, key_layout
-from dynactor.storage.burst_balances import NO_BALANCES, LoadedBalances
+from dynactor.storage import key_layout
+from dynactor.storage.burst_balances import LoadedBalances
 from dynactor.storage.store import Store
 from dynactor.streams.kafka.broker import Broker
 
@@ -105,6 +100,21 @@ class Database:
             growing=self.part(Splitter).growing,
             tell=self.actor.tell,
         )
+
+    async def ask(self, message: Message[ReplyT]) -> ReplyT:
+        """Let the database's actor handle a message; the message's class names its errors.
+
+        Raises:
+            LimitExceededException: too many messages are waiting.
+            InternalServerError: the store refused a commit.
+        """
+        is_urgent = isinstance(message, UrgentMessage)
+        try:
+            return await self.actor.ref.ask(message, always=is_urgent, first=is_urgent)
+        except MailboxFull:
+            raise LimitExceededException(
+                "Too many table operations are waiting, try again"
+            ) from None
 
     def part(self, kind: type[PartT]) -> PartT:
         """A part of the control plane, for reads that bypass the actor's mailbox."""
@@ -205,105 +215,3 @@ class Database:
         table = self._tables.named(name)
         state = await state_of(table)
         return structs.replace(state, growing=self.part(Splitter).growing(table))
-
-    async def ask(self, message: Message[ReplyT]) -> ReplyT:
-        """Let the database's actor handle a message; the message's class names its errors.
-
-        Raises:
-            LimitExceededException: too many messages are waiting.
-            InternalServerError: the store refused a commit.
-        """
-        is_urgent = isinstance(message, UrgentMessage)
-        try:
-            return await self.actor.ref.ask(message, always=is_urgent, first=is_urgent)
-        except MailboxFull:
-            raise LimitExceededException(
-                "Too many table operations are waiting, try again"
-            ) from None
-
-
-@asynccontextmanager
-async def open_database(
-    store: Store,
-    settings: DatabaseSettings,
-    clock: Clock,
-    broker: Broker | None = None,
-    *,
-    keeps_clock: bool = True,
-    has_other_data: bool = False,
-) -> AsyncIterator[Database]:
-    """A running database over an open store, which stays open when this ends.
-
-    Changes of tables can be published if there is a broker. If several databases share a virtual
-    clock, one of them stores its time; ``has_other_data`` says whether another database has tables.
-
-    Raises:
-        StoreError: the catalog can't be read.
-        ClockBehindData: the data has a virtual time in the future.
-    """
-    # Load before the group starts, because the group would wrap an error in an ExceptionGroup.
-    loaded = await load_catalog(store, settings.share)
-    loaded_balances = NO_BALANCES
-    if settings.is_leader:
-        loaded = await upgrade(store, loaded)
-        loaded_balances = await burst_balances.load(store.latest)
-    clock_control = None
-    if keeps_clock:
-        clock_control = await open_clock(
-            store,
-            clock,
-            has_data=loaded.head_bytes is not None or has_other_data,
-            copy_messages=settings.copy_messages,
-        )
-    # The catalog is read again in the group, which would wrap an error in an ExceptionGroup.
-    kept = KeptFailure()
-    async with anyio.create_task_group() as task_group:
-        supervisor = Supervisor(task_group)
-        database = Database(
-            store,
-            settings,
-            clock,
-            supervisor,
-            broker=broker,
-            balances=loaded_balances,
-            clock_control=clock_control,
-        )
-        if clock_control is not None:
-            supervisor.start(clock_control)
-        with kept:
-            await database.actor.adopt(loaded)
-            if settings.is_leader:
-                await database.balances.start()
-        if kept.is_failed:
-            # The actors that have started would keep the group open.
-            task_group.cancel_scope.cancel()
-        else:
-            async with _started(database, supervisor):
-                yield database
-    kept.raise_again()
-
-
-@asynccontextmanager
-async def _started(database: Database, supervisor: Supervisor) -> AsyncIterator[None]:
-    """Run the database's actors within the context."""
-    clock, clock_control = database.clock, database.clock_control
-    is_leader = database.settings.is_leader
-    supervisor.start(database.actor)
-    supervisor.keep_in_background(remind, clock, database.actor.keep_streams)
-    supervisor.keep_in_background(remind, clock, database.split_watch.check)
-    if is_leader:
-        supervisor.start(database.balances)
-        supervisor.keep_in_background(remind, clock, database.balances.keep)
-        supervisor.keep_in_background(remind, clock, database.transactions.tokens.trim)
-    try:
-        yield
-    finally:
-        await supervisor.stop(database.actor)
-        await database.actor.close()
-        if is_leader:
-            await supervisor.stop(database.balances)
-            await database.balances.close()
-        if clock_control is not None:
-            await supervisor.stop(clock_control)
-            await clock_control.close()
-        supervisor.cancel_background()

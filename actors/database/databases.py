@@ -12,7 +12,8 @@ import anyio
 from anyio.abc import TaskGroup
 from msgspec import structs
 
-from dynactor.actors.database.database import Database, open_database
+from dynactor.actors.database.database import Database
+from dynactor.actors.database.open_database import open_database
 from dynactor.actors.parts.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import Clock
 from dynactor.model.errors import LimitExceededException

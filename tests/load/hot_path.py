@@ -23,7 +23,7 @@ import msgspec
 import uvloop
 from msgspec import structs
 
-from dynactor.actors.database.database import open_database
+from dynactor.actors.database.open_database import open_database
 from dynactor.actors.parts.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import SystemClock
 from dynactor.api.execution.operation import Operation

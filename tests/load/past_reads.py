@@ -22,7 +22,8 @@ from typing import Any, Final
 
 import uvloop
 
-from dynactor.actors.database.database import Database, open_database
+from dynactor.actors.database.database import Database
+from dynactor.actors.database.open_database import open_database
 from dynactor.actors.parts.database_settings import DatabaseSettings
 from dynactor.api.http.protocol import Answer, Protocol, Request
 from dynactor.api.registry import OPERATIONS

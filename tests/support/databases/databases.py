@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 from msgspec import structs
 
 from dynactor.actors.catalog import definition_commit
-from dynactor.actors.database.database import Database, open_database
+from dynactor.actors.database.database import Database
+from dynactor.actors.database.open_database import open_database
 from dynactor.actors.parts.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import Clock, SystemClock, VirtualClock
 from dynactor.actors.table.table import Table
