@@ -8,7 +8,7 @@ from typing import Any, Final
 import structlog
 
 from dynactor.storage.data_directory import FORMAT_VERSION
-from dynactor.storage.postgresql import sql
+from dynactor.storage.postgresql import schema_sql, sql
 from dynactor.storage.postgresql.address import Address
 from dynactor.storage.store import CannotOpen
 
@@ -35,7 +35,7 @@ async def open_schema(connection: Any, address: Address) -> None:
                     "that dynactor did not make. Choose another database, or add ?schema=NAME to "
                     "the URL of --store"
                 )
-            await connection.execute(sql.create_schema(address.schema))
+            await connection.execute(schema_sql.create_schema(address.schema))
             _log.info("schema_made", schema=address.schema, format=FORMAT_VERSION)
         elif int(found[1]) > FORMAT_VERSION:
             raise CannotOpen(
@@ -49,7 +49,7 @@ async def open_members_table(connection: Any, address: Address) -> None:
     """Create the table of a cluster's nodes unless it exists."""
     async with connection.transaction():
         await connection.execute(sql.LOCK_SCHEMA, address.schema)
-        await connection.execute(sql.create_members(address.schema))
+        await connection.execute(schema_sql.create_members(address.schema))
 
 
 async def check_format(connection: Any, address: Address) -> None:
@@ -71,7 +71,7 @@ async def raise_format(connection: Any, address: Address) -> None:
     comment = await connection.fetchval(sql.FIND_SCHEMA, address.schema)
     if comment != sql.FORMAT_COMMENT:
         async with connection.transaction():
-            await connection.execute(sql.raise_format(address.schema))
+            await connection.execute(schema_sql.raise_format(address.schema))
         _log.info("format_raised", before=comment, now=sql.FORMAT_COMMENT)
 
 
