@@ -21,6 +21,7 @@ from dynactor.actors.phases.space_reclaim import SpaceReclaimer, reclaim_row
 from dynactor.actors.phases.splits import Splitter
 from dynactor.actors.phases.streams import StreamRegistry
 from dynactor.actors.table.table import Table
+from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.limits import DAY_SECONDS
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage import key_layout
@@ -36,6 +37,19 @@ class _State(NamedTuple):
     record: TableRecord
     tails: tuple[int, ...]
     is_shown: bool
+
+
+class _Window(NamedTuple):
+    """The times before which changes of a table are no longer needed.
+
+    ``oldest_us`` is for records in logs, None without point-in-time recovery; ``listed_us`` is for
+    changes listed by key. The window moves after ``moves_after_seconds``.
+    """
+
+    now_epoch_seconds: float
+    oldest_us: int | None
+    listed_us: int
+    moves_after_seconds: float
 
 
 class _Rest(NamedTuple):
@@ -126,18 +140,7 @@ class LogTrimmer(Part):
         Yields:
             The seconds for which nothing more of a log can be trimmed, unless the table changes.
         """
-        recovery = table.definition.point_in_time_recovery
-        oldest = None
-        until_window_moves = 0.0
-        # No change will have an earlier time.
-        listed_us = round(now_epoch_seconds * MICROSECONDS_PER_SECOND) - 2 * TRANSACTION_US
-        if recovery is not None:
-            earliest = recovery.earliest_epoch_seconds(now_epoch_seconds)
-            period_seconds = recovery.period_days * DAY_SECONDS
-            until_window_moves = earliest - (now_epoch_seconds - period_seconds)
-            # A past state also needs the changes of transactions a moment before it.
-            oldest = round(earliest * MICROSECONDS_PER_SECOND) - 2 * TRANSACTION_US
-            listed_us = oldest
+        window = _window(table.definition, now_epoch_seconds)
         floors = await table.followers.floors()
         record, subscribers = table.record, table.followers.subscriber_ids
         numbers = set(record.log_numbers)
@@ -155,28 +158,9 @@ class LogTrimmer(Part):
             if feed.partition_number not in numbers:
                 # Another trim of the same table has released the log.
                 continue
-            rest_seconds = inf
-            floor = floors[feed.partition_number]
-            if floor < feed.tail:
-                # A follower is behind.
-                rest_seconds = 0.0
-            if oldest is not None:
-                aged, seconds = await self._streams.aged(feed, table.definition.table_id, oldest)
-                floor = min(floor, aged)
-                rest_seconds = min(rest_seconds, until_window_moves + seconds)
-            seconds = await self._streams.trim_listed(feed.partition_number, listed_us)
-            rest_seconds = min(rest_seconds, until_window_moves + seconds)
-            log = key_layout.change_range(feed.partition_number)
-            seconds = await self._streams.trim(
-                feed,
-                table.definition.table_id,
-                floor,
-                now_epoch_seconds,
-                puts=[reclaim_row(log)] if gives_back else (),
+            floor, rest_seconds = await self._trim_log(
+                table, feed, floors[feed.partition_number], window, gives_back=gives_back
             )
-            rest_seconds = min(rest_seconds, seconds)
-            if gives_back:
-                self._space.begin(log)
             ended = table.record.ended_log(feed.partition_number)
             if ended:
                 rest_seconds = 0.0
@@ -191,6 +175,51 @@ class LogTrimmer(Part):
             ):
                 await self._splits.release(table, ended)
             yield rest_seconds
+
+    async def _trim_log(
+        self,
+        table: Table,
+        feed: ChangeFeed,
+        floor: int,
+        window: _Window,
+        *,
+        gives_back: bool,
+    ) -> tuple[int, float]:
+        """Trim a log up to a floor of its followers.
+
+        Returns the floor that also point-in-time recovery allows, and the seconds for which nothing
+        more can be trimmed.
+        """
+        number, table_id = feed.partition_number, table.definition.table_id
+        # A follower may be behind.
+        rest_seconds = 0.0 if floor < feed.tail else inf
+        if window.oldest_us is not None:
+            aged, seconds = await self._streams.aged(feed, table_id, window.oldest_us)
+            floor = min(floor, aged)
+            rest_seconds = min(rest_seconds, window.moves_after_seconds + seconds)
+        seconds = await self._streams.trim_listed(number, window.listed_us)
+        rest_seconds = min(rest_seconds, window.moves_after_seconds + seconds)
+        log = key_layout.change_range(number)
+        puts = [reclaim_row(log)] if gives_back else ()
+        seconds = await self._streams.trim(
+            feed, table_id, floor, window.now_epoch_seconds, puts=puts
+        )
+        if gives_back:
+            self._space.begin(log)
+        return floor, min(rest_seconds, seconds)
+
+
+def _window(definition: TableDefinition, now_epoch_seconds: float) -> _Window:
+    recovery = definition.point_in_time_recovery
+    # No change will have an earlier time.
+    listed_us = round(now_epoch_seconds * MICROSECONDS_PER_SECOND) - 2 * TRANSACTION_US
+    if recovery is None:
+        return _Window(now_epoch_seconds, None, listed_us, 0.0)
+    earliest = recovery.earliest_epoch_seconds(now_epoch_seconds)
+    # A past state also needs the changes of transactions a moment before it.
+    oldest_us = round(earliest * MICROSECONDS_PER_SECOND) - 2 * TRANSACTION_US
+    moves_after_seconds = earliest - (now_epoch_seconds - recovery.period_days * DAY_SECONDS)
+    return _Window(now_epoch_seconds, oldest_us, oldest_us, moves_after_seconds)
 
 
 def _differs_by_released_logs(new: TableRecord, old: TableRecord) -> bool:

@@ -93,19 +93,7 @@ class TableChanges(Part):
         if present is not None or wanted.name in self._tables.elsewhere:
             raise ResourceInUseException(f"Table already exists: {wanted.name}")
         now = self._clock.now_epoch_seconds()
-        on_demand = wanted.billing_mode == "PAY_PER_REQUEST"
-        definition = structs.replace(
-            wanted,
-            table_id=self._owner.head.next_table_id,
-            uuid=str(random_uuid(self._environment.randomness)),
-            created_epoch_seconds=now,
-            on_demand_since_epoch_seconds=now if on_demand else None,
-            status="CREATING" if self._takes_its_time(wanted) else "ACTIVE",
-        )
-        definition = self._labelled(definition, now)
-        topic = self._destinations.wanted(definition)
-        if topic is not None:
-            definition = destination_rules.enabled(definition, topic, "MILLISECOND")
+        definition = self._new_definition(wanted, now)
         number = self._owner.head.next_partition_number
         count = self._partition_count(definition, definition)
         record, head = self._with_index_partitions(
@@ -137,6 +125,23 @@ class TableChanges(Part):
             structs.replace(definition, status="CREATING"),
             indexes={name: IndexCounters(0, 0) for name in names},
         )
+
+    def _new_definition(self, wanted: TableDefinition, now: float) -> TableDefinition:
+        """A definition with its ids, times, status, labels and topic."""
+        on_demand = wanted.billing_mode == "PAY_PER_REQUEST"
+        definition = structs.replace(
+            wanted,
+            table_id=self._owner.head.next_table_id,
+            uuid=str(random_uuid(self._environment.randomness)),
+            created_epoch_seconds=now,
+            on_demand_since_epoch_seconds=now if on_demand else None,
+            status="CREATING" if self._takes_its_time(wanted) else "ACTIVE",
+        )
+        definition = self._labelled(definition, now)
+        topic = self._destinations.wanted(definition)
+        if topic is None:
+            return definition
+        return destination_rules.enabled(definition, topic, "MILLISECOND")
 
     def _takes_its_time(self, wanted: TableDefinition) -> bool:
         return bool(self._settings.table_transition_seconds) or wanted.restore_phase != "DONE"
