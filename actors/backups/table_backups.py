@@ -33,7 +33,6 @@ from dynactor.actors.phases.space_reclaim import LARGE_BYTES, SpaceReclaimer, re
 from dynactor.actors.phases.streams import StreamRegistry
 from dynactor.actors.table.state import state_of
 from dynactor.actors.table.table import Table
-from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import (
     BackupInUseException,
     BackupNotFoundException,
@@ -46,6 +45,7 @@ from dynactor.model.tables.table_backup import (
     SYSTEM_SUFFIX,
     TableBackup,
     TableBackupId,
+    is_restoring,
     label_of,
 )
 from dynactor.model.tables.table_rules import in_use
@@ -196,9 +196,7 @@ class TableBackups(Part):
             if backup.backup_id not in self._backups:
                 continue
             expires = backup.expires_epoch_seconds
-            is_read = any(
-                _is_restoring(table.definition, backup) for table in self._tables.values()
-            )
+            is_read = any(is_restoring(table.definition, backup) for table in self._tables.values())
             if expires is not None and expires <= now_epoch_seconds and not is_read:
                 await self._delete_rows(backup)
                 yield
@@ -259,7 +257,7 @@ class TableBackups(Part):
             )
         if self._is_being_made(backup):
             raise BackupInUseException(f"Backup is being created: {message.arn}")
-        if any(_is_restoring(table.definition, backup) for table in self._tables.values()):
+        if any(is_restoring(table.definition, backup) for table in self._tables.values()):
             raise BackupInUseException(f"Backup is being restored to a table: {message.arn}")
         await self._delete_rows(backup)
         return backup
@@ -488,16 +486,6 @@ class TableBackups(Part):
         definition = structs.replace(table.definition, is_backed_up=is_backed_up)
         await definition_commit.redefine(self._owner, table, definition, storing)
         await table.followers.detach(subscriber)
-
-
-def _is_restoring(definition: TableDefinition, backup: TableBackup) -> bool:
-    """Whether a table still receives the items of a backup."""
-    restoration = definition.restoration
-    return (
-        restoration is not None
-        and restoration.phase in ("COPYING", "ITEMS")
-        and restoration.backup_rows_id == backup.rows_id
-    )
 
 
 def _subject(backup: TableBackup) -> Subject:

@@ -74,3 +74,13 @@ class TableBackup(Struct, frozen=True):
     def backup_id(self) -> TableBackupId:
         """The backup's identity."""
         return TableBackupId(self.definition.name, self.label)
+
+
+def is_restoring(definition: TableDefinition, backup: TableBackup) -> bool:
+    """Whether a table still receives the items of a backup."""
+    restoration = definition.restoration
+    return (
+        restoration is not None
+        and restoration.phase in ("COPYING", "ITEMS")
+        and restoration.backup_rows_id == backup.rows_id
+    )

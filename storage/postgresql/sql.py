@@ -1,4 +1,4 @@
-"""All SQL, for PostgreSQL 14 to 18.
+"""SQL of statements, for PostgreSQL 14 to 18; ``schema_sql`` has that of tables and functions.
 
 A commit is one call of the function ``commit``. Each statement in the function has a snapshot of
 its own, which is newer than the locks taken before. A single statement would not be enough: if it
