@@ -48,6 +48,7 @@ from dynactor.model.definitions.table import TABLE_INDEX_ID, TableDefinition
 from dynactor.model.keys import key as keys
 from dynactor.model.tables.table_backup import TableBackupId
 from dynactor.model.values.item import Item
+from dynactor.storage.subscriber_names import EXPIRER, REPLAYS, index_subscriber
 
 CATALOG_HEAD: Final = b"\x00"
 RowKind: TypeAlias = Literal["table", "partition", "item or entry", "other"]
@@ -81,14 +82,8 @@ _TABLE_GROUP: Final = b"\x15"
 _NAMESPACE: Final = 0x80
 _NAMESPACE_END: Final = b"\x00"
 _COLLECTIONS: Final = 0xFFFF_FFFF
-# In a subscriber's name, in place of an index id.
-_EXPIRER: Final = 0xFFFF_FFFF
-_DESTINATIONS: Final = 0xC000_0000
-_REPLAYS: Final = 0xFFFF_FFFE
-_BACKUPS: Final = 0xFFFF_FFFD
 
 _NUMBER: Final = Struct(">Q")
-_INDEX_ID: Final = Struct(">I")
 _PAIR: Final = Struct(">QQ")
 _LISTED_PREFIX: Final = Struct(">cQBIB")
 COUNTER_BYTES: Final = _NUMBER.size
@@ -274,34 +269,9 @@ def checkpoint_range(table_id: int) -> tuple[bytes, bytes]:
     return _CHECKPOINT + _NUMBER.pack(table_id), _CHECKPOINT + _NUMBER.pack(table_id + 1)
 
 
-def index_subscriber(table_id: int, index_id: int) -> bytes:
-    """The name of an index's followers in their checkpoints; ids are never reused."""
-    return _NUMBER.pack(table_id) + _INDEX_ID.pack(index_id)
-
-
-def expiry_subscriber(table_id: int) -> bytes:
-    """The name of the followers that maintain a table's expiry times, in their checkpoints."""
-    return index_subscriber(table_id, _EXPIRER)
-
-
-def destination_subscriber(table_id: int, destination_id: int) -> bytes:
-    """The name of the followers that publish to a destination, in their checkpoints."""
-    return index_subscriber(table_id, _DESTINATIONS + destination_id)
-
-
-def replay_subscriber(table_id: int, replay_id: str) -> bytes:
-    """The name of a replay in its checkpoints; ``replay_id`` is a hexadecimal number."""
-    return index_subscriber(table_id, _REPLAYS) + bytes.fromhex(replay_id)
-
-
 def replay_checkpoint_range(table_id: int) -> tuple[bytes, bytes]:
     """All checkpoints of a table's replays; the end is exclusive."""
-    return index_checkpoint_range(table_id, _REPLAYS)
-
-
-def table_backup_subscriber(table_id: int, rows_id: int) -> bytes:
-    """The name of a backup that is being created, in its checkpoints."""
-    return index_subscriber(table_id, _BACKUPS) + _NUMBER.pack(rows_id)
+    return index_checkpoint_range(table_id, REPLAYS)
 
 
 def expiry_range(table_id: int) -> tuple[bytes, bytes]:
@@ -358,12 +328,12 @@ def _expiry_prefix(table_id: int, slice_number: int) -> bytes:
 
 def expiry_cursor(table_id: int) -> bytes:
     """The key of the progress of a table's first scan for expiry times."""
-    return backfill_cursor(table_id, _EXPIRER)
+    return backfill_cursor(table_id, EXPIRER)
 
 
 def expiry_checkpoint_range(table_id: int) -> tuple[bytes, bytes]:
     """The checkpoints of all followers that maintain a table's expiry times, and that cursor."""
-    return index_checkpoint_range(table_id, _EXPIRER)
+    return index_checkpoint_range(table_id, EXPIRER)
 
 
 def backfill_cursor(table_id: int, index_id: int) -> bytes:

@@ -18,11 +18,12 @@ from dynactor.model.tables.table_backup import (
 )
 from dynactor.storage import key_layout
 from dynactor.storage.store import Store
+from dynactor.storage.subscriber_names import table_backup_subscriber
 
 
 def backup_subscriber(backup: TableBackup) -> bytes:
     """The name of a backup's copy in its checkpoints."""
-    return key_layout.table_backup_subscriber(backup.definition.table_id, backup.rows_id)
+    return table_backup_subscriber(backup.definition.table_id, backup.rows_id)
 
 
 class PastState(NamedTuple):

@@ -37,6 +37,7 @@ from dynactor.model.keys.key import KeySchema
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import PartitionRange
 from dynactor.storage.store import Store
+from dynactor.storage.subscriber_names import index_subscriber
 from dynactor.streams.entry_change import EntryChange
 
 # The pause of a follower before it repeats a message that the store refused.
@@ -56,7 +57,7 @@ class IndexPlace(Struct, frozen=True):
     @property
     def subscriber_id(self) -> bytes:
         """The id of the index in checkpoints."""
-        return key_layout.index_subscriber(self.table_id, self.definition.index_id)
+        return index_subscriber(self.table_id, self.definition.index_id)
 
 
 class BackfillProgress(Struct, frozen=True):

@@ -52,6 +52,7 @@ from dynactor.model.tables import destination_rules as rules
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import Catalog, TableRecord
+from dynactor.storage.subscriber_names import destination_subscriber
 
 _log = structlog.get_logger("kafka")
 
@@ -497,4 +498,4 @@ def _destination(definition: TableDefinition, destination_id: int) -> StreamingD
 
 
 def _subscriber(definition: TableDefinition, destination: StreamingDestination) -> bytes:
-    return key_layout.destination_subscriber(definition.table_id, destination.destination_id)
+    return destination_subscriber(definition.table_id, destination.destination_id)

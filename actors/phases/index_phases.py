@@ -25,6 +25,7 @@ from dynactor.model.tables import global_index_changes
 from dynactor.model.tables.table_rules import after_edit
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import TableRecord, ended_heads
+from dynactor.storage.subscriber_names import index_subscriber
 
 
 class TableIndex(Struct, frozen=True):
@@ -123,7 +124,7 @@ class IndexPhases(Part):
         filling = structs.replace(index, backfilling=True)
         # The table was UPDATING while the index's resources were allocated.
         definition = after_edit(_with_index(table.definition, filling))
-        subscriber = key_layout.index_subscriber(definition.table_id, index.definition.index_id)
+        subscriber = index_subscriber(definition.table_id, index.definition.index_id)
 
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
             return Stored(record, puts=first_checkpoints(subscriber, counters))

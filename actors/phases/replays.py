@@ -35,6 +35,7 @@ from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import TableRecord
 from dynactor.storage.store import StoreError
+from dynactor.storage.subscriber_names import replay_subscriber
 from dynactor.streams import log_bounds, sequence_number
 from dynactor.streams.log_bounds import LogReach
 from dynactor.streams.sequence_number import SequenceNumber
@@ -119,7 +120,7 @@ class Replays(Part):
         positions, is_whole = await self._positions(table, message.start)
         replay_id = random_uuid(self._environment.randomness).hex
         definition = table.definition
-        subscriber = key_layout.replay_subscriber(definition.table_id, replay_id)
+        subscriber = replay_subscriber(definition.table_id, replay_id)
         followed = await self._record(table, subscriber, positions)
         self._recording.add(replay_id)
         end = EndReplay(definition.table_id, definition.name, replay_id)
@@ -153,7 +154,7 @@ class Replays(Part):
         table = self._tables.same(message.name, message.table_id)
         if table is None or message.replay_id not in self._recording:
             return
-        subscriber = key_layout.replay_subscriber(message.table_id, message.replay_id)
+        subscriber = replay_subscriber(message.table_id, message.replay_id)
         await table.followers.detach(subscriber)
 
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
@@ -216,7 +217,7 @@ class Replays(Part):
 
     def _is_replayed(self, table: Table) -> bool:
         table_id = table.definition.table_id
-        subscribers = (key_layout.replay_subscriber(table_id, each) for each in self._replays)
+        subscribers = (replay_subscriber(table_id, each) for each in self._replays)
         return any(map(table.followers.following, subscribers))
 
     def _check_topic(self, topic: str, definitions: Iterable[TableDefinition]) -> None:
@@ -279,7 +280,7 @@ class Replays(Part):
         heads = await table.heads()
         return ReplayPlace(
             replay_id,
-            key_layout.replay_subscriber(definition.table_id, replay_id),
+            replay_subscriber(definition.table_id, replay_id),
             self._publishing.source(definition),
             message.topic,
             message.start,

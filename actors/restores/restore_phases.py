@@ -52,6 +52,7 @@ from dynactor.model.transfers.table_import import TableImport
 from dynactor.storage import key_layout, transfers
 from dynactor.storage.catalog import TableRecord
 from dynactor.storage.store import Row, StoreError
+from dynactor.storage.subscriber_names import index_subscriber
 
 _log = structlog.get_logger("actors")
 
@@ -372,7 +373,7 @@ class RestorePhases(Part):
                 row
                 for index in definition.global_indexes
                 for row in first_checkpoints(
-                    key_layout.index_subscriber(definition.table_id, index.definition.index_id),
+                    index_subscriber(definition.table_id, index.definition.index_id),
                     counters,
                 )
             ]

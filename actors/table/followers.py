@@ -25,6 +25,7 @@ from dynactor.model.definitions.index import IndexDefinition
 from dynactor.model.definitions.table import GlobalIndex, TableDefinition
 from dynactor.storage import catalog, key_layout
 from dynactor.storage.catalog import TableRecord
+from dynactor.storage.subscriber_names import destination_subscriber, index_subscriber
 
 
 class Subscription(Enum):
@@ -300,7 +301,7 @@ class Followers:
         record = self._record()
         table_id = record.definition.table_id
         found = [
-            key_layout.index_subscriber(table_id, index.definition.index_id)
+            index_subscriber(table_id, index.definition.index_id)
             for index in record.definition.global_indexes
             if index.holds_entries or index.definition.index_id in self.indexes
         ]
@@ -355,10 +356,10 @@ def subscribers_at_creation(definition: TableDefinition) -> list[bytes]:
     """The ids of the subscribers that follow a table from its first change on."""
     table_id = definition.table_id
     return [
-        key_layout.index_subscriber(table_id, index.definition.index_id)
+        index_subscriber(table_id, index.definition.index_id)
         for index in definition.global_indexes
         if index.holds_entries
     ] + [
-        key_layout.destination_subscriber(table_id, destination.destination_id)
+        destination_subscriber(table_id, destination.destination_id)
         for destination in definition.destinations
     ]

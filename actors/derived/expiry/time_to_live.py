@@ -18,6 +18,7 @@ from dynactor.actors.table.table import Table
 from dynactor.model.throttling.steady_rate import SteadyRate
 from dynactor.storage import key_layout
 from dynactor.storage.partition_map import PartitionMap
+from dynactor.storage.subscriber_names import expiry_subscriber
 
 
 class TimeToLiveActors:
@@ -46,7 +47,7 @@ class TimeToLiveActors:
         self._scan: TableScan | None = None
         self._expirers = LogFollowers(
             "expirer",
-            key_layout.expiry_subscriber(self._table_id),
+            expiry_subscriber(self._table_id),
             self._feed_times,
             environment.supervisor,
         )
@@ -144,4 +145,4 @@ class TimeToLiveActors:
 
 def subscriber_id(table: Table) -> bytes:
     """The id of a table's time to live among the table's followers."""
-    return key_layout.expiry_subscriber(table.definition.table_id)
+    return expiry_subscriber(table.definition.table_id)

@@ -23,6 +23,7 @@ from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.table_edits import TableEdit
 from dynactor.model.values.item import Item
 from dynactor.storage import key_layout
+from dynactor.storage.subscriber_names import index_subscriber
 from tests.support.databases.backed_up import back_up, begin_restore, filled_table, wait_followed
 from tests.support.databases.databases import (
     SetClock,
@@ -107,7 +108,7 @@ async def test_the_follower_of_an_index_stops_when_it_is_fenced() -> None:
         await table.write(put(thread("EC2", "b", posts=2)))
         await wait_followed(table)
         [number] = table.partitions.map.numbers
-        subscriber = key_layout.index_subscriber(table.definition.table_id, 1)
+        subscriber = index_subscriber(table.definition.table_id, 1)
         checkpoint = key_layout.checkpoint(subscriber, number)
         await it.store.take_over(lambda head: head == checkpoint)
         # A follower stores its checkpoint when it stops.

@@ -14,6 +14,7 @@ from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.table_edits import TableEdit
 from dynactor.storage import key_layout
 from dynactor.storage.store import Damaged
+from dynactor.storage.subscriber_names import index_subscriber
 from tests.support.databases.databases import put, table_definition, thread
 from tests.support.databases.expiry import switch
 from tests.support.stores.stepped_store import SteppedStore, loads_of, soon, stepped_database
@@ -43,7 +44,7 @@ async def test_an_index_with_an_abandoned_follower_does_not_catch_up() -> None:
         await database.ask(CreateTable(table_definition()))
         table = database.table("Thread")
         await table.write(put(ITEM))
-        subscriber = key_layout.index_subscriber(table.definition.table_id, 1)
+        subscriber = index_subscriber(table.definition.table_id, 1)
         damage_checkpoint(store, table, subscriber)
         with capture_logs() as logs:
             await database.ask(UpdateTable("Thread", BY_POSTS))

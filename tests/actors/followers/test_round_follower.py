@@ -21,8 +21,8 @@ from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import StreamSettings
 from dynactor.model.values import item as items
 from dynactor.model.writes.write import Delete
-from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Group, Store
+from dynactor.storage.subscriber_names import index_subscriber
 from tests.support.databases.databases import (
     SetClock,
     put,
@@ -63,7 +63,7 @@ async def mirrored(
             await database.ask(CreateTable(structs.replace(table_definition(), stream=settings)))
             await write(database.table("Thread"), 300)
         table = database.table("Thread")
-        subscriber = key_layout.index_subscriber(table.definition.table_id, SUBSCRIBER_ID)
+        subscriber = index_subscriber(table.definition.table_id, SUBSCRIBER_ID)
         if is_new:
             tails = {feed.partition_number: feed.tail for feed in await table.followers.feeds()}
             rows = first_checkpoints(subscriber, tails)
@@ -135,7 +135,7 @@ class FullForCheckpoints(FaultyStore):
         self.refused = 0
 
     async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
-        of_mirror = key_layout.index_subscriber(1, SUBSCRIBER_ID)
+        of_mirror = index_subscriber(1, SUBSCRIBER_ID)
         if any(group.head_key[1:].startswith(of_mirror) for group in groups):
             self.refused += 1
             if self.refused % 4:

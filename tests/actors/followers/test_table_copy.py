@@ -20,6 +20,7 @@ from dynactor.model.definitions.table import StreamSettings
 from dynactor.model.writes.write import Delete
 from dynactor.storage import key_layout
 from dynactor.storage.store import Closed, Conflict, Damaged, Full, Group, Row, Store
+from dynactor.storage.subscriber_names import table_backup_subscriber
 from tests.support.databases.backed_up import rows_of
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.databases.failing_pages import FailingPages
@@ -31,7 +32,7 @@ ITEMS = 40
 ROWS_ID = 77
 CURSOR = key_layout.filling_cursor(ROWS_ID)
 PREFIX = key_layout.row_prefix(ROWS_ID)
-SUBSCRIBER = key_layout.table_backup_subscriber(1, ROWS_ID)
+SUBSCRIBER = table_backup_subscriber(1, ROWS_ID)
 
 
 @pytest.fixture(autouse=True)

@@ -21,6 +21,7 @@ from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.table import Table
 from dynactor.storage import key_layout
 from dynactor.storage.store import Group, Store
+from dynactor.storage.subscriber_names import index_subscriber
 from dynactor.streams.change_record import ChangeRecord
 from tests.support.databases.databases import running_database, table_definition
 from tests.support.databases.expiry import rows_of
@@ -81,7 +82,7 @@ async def gated(store: Store) -> AsyncIterator[tuple[Database, Table, GatedTable
         # The replay makes the table record changes, and stores a checkpoint after each round.
         started = await replay(database, SNAPSHOT, follows=True)
         await wait_state(database, started.replay_id, "FOLLOWING")
-        subscriber = key_layout.index_subscriber(table.definition.table_id, SUBSCRIBER_ID)
+        subscriber = index_subscriber(table.definition.table_id, SUBSCRIBER_ID)
         feeds = await table.followers.feeds()
         if is_new:
             rows = first_checkpoints(subscriber, {feed.partition_number: 0 for feed in feeds})

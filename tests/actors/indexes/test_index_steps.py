@@ -15,6 +15,7 @@ from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.table_edits import TableEdit
 from dynactor.model.writes.write import Delete
 from dynactor.storage import key_layout
+from dynactor.storage.subscriber_names import index_subscriber
 from tests.support.databases.databases import put, table_definition, thread
 from tests.support.stores.stepped_store import (
     Gate,
@@ -55,7 +56,7 @@ async def filled_index() -> AsyncIterator[Filled]:
         table = database.table("Thread")
         [number] = table.partitions.map.numbers
         table_id = table.definition.table_id
-        subscriber = key_layout.index_subscriber(table_id, 1)
+        subscriber = index_subscriber(table_id, 1)
         filling = store.gate_before(loads_of(key_layout.backfill_cursor(table_id, 1)))
         following = store.gate_before(loads_of(key_layout.checkpoint(subscriber, number)))
         await database.ask(UpdateTable("Thread", BY_POSTS))

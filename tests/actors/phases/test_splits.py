@@ -35,6 +35,7 @@ from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Delete
 from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Group, Locked, Store
+from dynactor.storage.subscriber_names import index_subscriber
 from dynactor.streams import log_bounds
 from tests.support.databases.databases import (
     HeldStore,
@@ -474,7 +475,7 @@ async def test_an_ended_log_is_deleted_when_it_is_not_needed():
                 await writers.wait(50)
             (ended,) = table.record.ended_logs
             assert ended.children == tuple(numbers(table))
-            subscriber = key_layout.index_subscriber(1, BY_POSTS.index_id)
+            subscriber = index_subscriber(1, BY_POSTS.index_id)
             assert ended.subscribers == (subscriber,)
             await compare_index(table, writers)
             feed = table.followers._feeds[1]

@@ -16,6 +16,7 @@ from dynactor.model.errors import ResourceInUseException
 from dynactor.model.tables.table_backup import TableBackup
 from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Group, Store
+from dynactor.storage.subscriber_names import index_subscriber
 from tests.support.databases.backed_up import (
     ARN,
     back_up,
@@ -122,7 +123,7 @@ async def test_a_table_can_be_deleted_when_only_one_of_its_indexes_makes_progres
             table = database.table_in_any_state("Restored")
             table_id = table.definition.table_id
             backfill = store.gate_before(commits_of(key_layout.backfill_cursor(table_id, 3)))
-            subscriber = key_layout.index_subscriber(table_id, 3)
+            subscriber = index_subscriber(table_id, 3)
             first_log = key_layout.checkpoint(subscriber, table.partitions.map.numbers[0])
             await until(lambda: table.definition.restore_phase == "INDEXES")
             full.is_full_for = is_catalog

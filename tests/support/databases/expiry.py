@@ -18,6 +18,7 @@ from dynactor.model.tables.time_to_live import TimeToLiveChange
 from dynactor.model.writes.expiry import ExpiryReader, expires_at_us
 from dynactor.storage import codec, key_layout
 from dynactor.storage.store import Row, Store
+from dynactor.storage.subscriber_names import expiry_subscriber
 from tests.support.environment.hanging import HANG_SECONDS
 
 _PAGE_ROWS = 1_000
@@ -41,7 +42,7 @@ async def listed(store: Store, table_id: int) -> set[bytes]:
 
 def expirer_of(times: ExpiryTimes, feed: ChangeFeed) -> Follower:
     """The follower that maintains the expiry rows for one log."""
-    return Follower("expirer", key_layout.expiry_subscriber(times.table_id), feed, times)
+    return Follower("expirer", expiry_subscriber(times.table_id), feed, times)
 
 
 def expiry_scan(times: ExpiryTimes, store: Store, ended: Callable[[], None]) -> TableScan:

@@ -23,6 +23,7 @@ from dynactor.model.values.item import Item, decode
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage import key_layout
 from dynactor.storage.store import Group, Store
+from dynactor.storage.subscriber_names import index_subscriber
 
 # An id that no index of a table has, and a first byte that no other row has.
 _SUBSCRIBER_ID = 0x7000_0000
@@ -55,7 +56,7 @@ class CountedTable:
     contract = ItemCounts.contract
 
     def __init__(self, table: Table, sink: ItemCounts, store: Store, actors: Supervisor) -> None:
-        self.subscriber_id = key_layout.index_subscriber(table.definition.table_id, _SUBSCRIBER_ID)
+        self.subscriber_id = index_subscriber(table.definition.table_id, _SUBSCRIBER_ID)
         self._table = table
         self._sink = sink
         self._store = store

@@ -34,6 +34,7 @@ from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Delete, Update
 from dynactor.storage import codec, key_layout
 from dynactor.storage.store import Full, Group, Store
+from dynactor.storage.subscriber_names import expiry_subscriber
 from tests.support.databases.databases import (
     SetClock,
     put,
@@ -190,7 +191,7 @@ async def test_changes_applied_twice_leave_the_same_expiry_rows():
             table_id = table.definition.table_id
         # Restore the earlier checkpoints, as if a crash had lost the last ones.
         for number in numbers:
-            key = key_layout.checkpoint(key_layout.expiry_subscriber(table_id), number)
+            key = key_layout.checkpoint(expiry_subscriber(table_id), number)
             (stored,) = await store.latest.load([key])
             await (await store.commit([Group(key, stored, bytes(8))]))
         async with running_database(store, SetClock(NOW)) as database:
@@ -248,10 +249,7 @@ async def test_disabling_time_to_live_deletes_its_rows_even_over_a_restart():
             await until_listed(table)
         async with running_database(store, SetClock(NOW), time_to_live=slow) as database:
             await switch(database, "Thread", "at", enabled=False)
-            assert (
-                database.table("Thread").followers.following(key_layout.expiry_subscriber(1))
-                is None
-            )
+            assert database.table("Thread").followers.following(expiry_subscriber(1)) is None
             assert await listed(store, table_id)
         async with running_database(store, SetClock(NOW + 20), time_to_live=SETTINGS) as database:
             table = database.table("Thread")

@@ -14,6 +14,7 @@ from dynactor.actors.table.messages import CreateTable, DeleteTable
 from dynactor.model.errors import ValidationException
 from dynactor.storage import key_layout
 from dynactor.storage.store import Group
+from dynactor.storage.subscriber_names import destination_subscriber
 from dynactor.streams.kafka.broker import Refused, Unreachable
 from dynactor.streams.kafka.message import KafkaMessage
 from dynactor.streams.kafka.partitioner import kafka_partition
@@ -310,7 +311,7 @@ async def test_with_exactly_once_a_crash_between_commit_and_checkpoint_duplicate
             table = await published_table(database)
             await write_threads(table, range(30))
             await broker.wait_messages(TOPIC, 30)
-            subscriber = key_layout.destination_subscriber(table.definition.table_id, 1)
+            subscriber = destination_subscriber(table.definition.table_id, 1)
             numbers = [partition.number for partition in table.record.partitions]
         for number in numbers:
             # Set the checkpoints back, as if the server had been killed before it stored them.

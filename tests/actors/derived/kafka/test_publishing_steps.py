@@ -23,6 +23,7 @@ from dynactor.actors.phases.destination_phases import EnableDestination
 from dynactor.actors.table.messages import CreateTable
 from dynactor.storage import key_layout
 from dynactor.storage.store import Group
+from dynactor.storage.subscriber_names import destination_subscriber
 from dynactor.streams.kafka.message import KafkaSource
 from tests.support.databases.databases import SetClock, put, table_definition, thread
 from tests.support.databases.published import TOPIC, relay_settings
@@ -188,7 +189,7 @@ async def test_a_destination_is_active_once_the_positions_of_its_snapshot_are_st
             await table.write(put(thread("EC2", "b")))
             [number] = table.partitions.map.numbers
             [destination] = table.definition.destinations
-            subscriber = key_layout.destination_subscriber(
+            subscriber = destination_subscriber(
                 table.definition.table_id, destination.destination_id
             )
             checkpoint = store.gate_before(commits_of(key_layout.checkpoint(subscriber, number)))

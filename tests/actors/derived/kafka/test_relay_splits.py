@@ -15,6 +15,7 @@ from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import StreamSettings
 from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Group, Store
+from dynactor.storage.subscriber_names import destination_subscriber
 from dynactor.streams.kafka.message import KafkaMessage
 from tests.support.databases.databases import put, running_database, table_definition
 from tests.support.databases.published import (
@@ -197,7 +198,7 @@ async def test_with_exactly_once_a_crash_before_the_checkpoints_duplicates_no_sp
             await halve(database, table, table.record.partitions[0].number)
             await write_threads(table, range(400, 600), of_items=ITEMS)
             await broker.wait_messages(TOPIC, 600)
-            subscriber = key_layout.destination_subscriber(table.definition.table_id, 1)
+            subscriber = destination_subscriber(table.definition.table_id, 1)
             numbers = table.record.log_numbers
             assert len(numbers) == 14
         for number in numbers:

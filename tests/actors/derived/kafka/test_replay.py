@@ -18,6 +18,7 @@ from dynactor.actors.table.table import Table
 from dynactor.model.errors import ResourceNotFoundException, ValidationException
 from dynactor.model.writes.write import Delete
 from dynactor.storage import key_layout
+from dynactor.storage.subscriber_names import replay_subscriber
 from dynactor.streams import log_bounds
 from dynactor.streams.kafka.broker import Refused
 from tests.support.databases.databases import (
@@ -375,7 +376,7 @@ async def test_a_replay_stores_checkpoints_before_it_starts_and_deletes_them_at_
         begin, end = key_layout.checkpoint_range(table.definition.table_id)
         with broker.silent():
             started = await replay(database, SNAPSHOT, follows=True)
-            subscriber = key_layout.replay_subscriber(table.definition.table_id, started.replay_id)
+            subscriber = replay_subscriber(table.definition.table_id, started.replay_id)
             keys = [key_layout.checkpoint(subscriber, each) for each in table.record.log_numbers]
             assert [row.key async for row in rows_of(store, begin, end)] == keys
             floors = await table.followers.floors()
