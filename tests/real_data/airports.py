@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import csv
 from decimal import Decimal
+from importlib.util import find_spec
 from pathlib import Path
-
-from vega_datasets import data
 
 from tests.real_data.data_set import Change, DataSet, Filter, Index, Projection, Row
 
 
 def _rows() -> list[Row]:
     """The airports as Python values; an unknown city is left out of its row."""
-    with Path(data.airports.filepath).open(newline="", encoding="utf-8") as file:
+    package = find_spec("vega_datasets")
+    assert package is not None
+    assert package.origin is not None
+    # Without an import of the package, which would import pandas in each worker.
+    path = Path(package.origin).parent / "_data" / "airports.csv"
+    with path.open(newline="", encoding="utf-8") as file:
         return [_row(**line) for line in csv.DictReader(file)]
 
 
