@@ -79,9 +79,9 @@ async def answer(
     if not name:
         return fault(HTTPStatus.BAD_REQUEST, "Name the table: ?table=NAME")
     if node is not None and name in database.tables_elsewhere:
-        of_home = await node.ask_for_insights(name, request.path_qs)
-        if of_home is not None:
-            return raw_answer(of_home.status, of_home.body)
+        home_answer = await node.ask_for_insights(name, request.path_qs)
+        if home_answer is not None:
+            return raw_answer(home_answer.status, home_answer.body)
         if name in database.tables_elsewhere:
             return fault(HTTPStatus.SERVICE_UNAVAILABLE, f"The home of {name} does not answer")
     return await found(database, request.path, request.query)

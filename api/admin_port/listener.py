@@ -74,11 +74,11 @@ if TYPE_CHECKING:
 
 _SHUTDOWN_SECONDS: Final = 1.0
 # Load balancers read these paths, and give no proof.
-_OF_ANYBODY: Final = (HEALTH_PATH, READY_PATH)
+_PUBLIC_PATHS: Final = (HEALTH_PATH, READY_PATH)
 # Paths that a node answers by itself even if it is not the home.
-_OF_ANY_NODE: Final = (METRICS_PATH, HEALTH_PATH, READY_PATH, NODES_PATH)
+_NODE_PATHS: Final = (METRICS_PATH, HEALTH_PATH, READY_PATH, NODES_PATH)
 # Paths about tables. A request may name their region.
-_OF_TABLES: Final[
+_TABLE_PATHS: Final[
     Mapping[str, Callable[[Database, web.BaseRequest, Node | None], Awaitable[web.StreamResponse]]]
 ] = {
     REPLAYS_PATH: replay_routes.answer,
@@ -195,7 +195,7 @@ class _Admin:
         if (
             self._node is not None
             and self._node.leadership is None
-            and request.path not in _OF_ANY_NODE
+            and request.path not in _NODE_PATHS
         ):
             return nodes_routes.not_leader(self._node)
         if console is not None and is_of_console:
@@ -211,7 +211,7 @@ class _Admin:
             return await fault_routes.answer(self._faults, request)
         if request.path in (CLOCK_PATH, STEP_PATH):
             return await clock_routes.answer(self._database.clock_control, request)
-        for path, answer in _OF_TABLES.items():
+        for path, answer in _TABLE_PATHS.items():
             if f"{request.path}/".startswith(f"{path}/"):
                 database = self._database_for(request.query)
                 if database is None:
@@ -240,7 +240,7 @@ class _Admin:
         return await self._metrics(request.headers.get("Accept", ""))
 
     def _refusal(self, request: web.BaseRequest, caller: Caller) -> ChangeRefusal | None:
-        if request.path in _OF_ANYBODY and request.method in READING:
+        if request.path in _PUBLIC_PATHS and request.method in READING:
             return None
         return refusal(request.method, request.headers, caller, self._rules)
 

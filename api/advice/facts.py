@@ -48,7 +48,7 @@ class AdviceFacts(Struct, frozen=True):
     @property
     def key_schema(self) -> KeySchema:
         """The table's key."""
-        return schema_of(self.description, self.description)
+        return resource_key_schema(self.description, self.description)
 
     @property
     def average_item_bytes(self) -> int:
@@ -94,7 +94,7 @@ def requested_units(kind: Access, throttling: str, item_bytes: int) -> Factors:
     return {kind: 1.0, "throttled_reads": item_read_units(item_bytes, consistent=False)}
 
 
-def schema_of(description: dict[str, Any], resource: dict[str, Any]) -> KeySchema:
+def resource_key_schema(description: dict[str, Any], resource: dict[str, Any]) -> KeySchema:
     """The key of a table, or of an index, from its description."""
     types = {
         attribute["AttributeName"]: attribute["AttributeType"]

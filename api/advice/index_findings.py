@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from dynactor.api.advice.facts import AdviceFacts, schema_of
+from dynactor.api.advice.facts import AdviceFacts, resource_key_schema
 from dynactor.api.advice.key_findings import NEAR, Finding, Load, index_key_loads
 from dynactor.api.advice.text import figure, percent, size, span, value_text
 from dynactor.model.advice.index_distribution import Distribution, distribution, hot_value
@@ -111,7 +111,7 @@ def _indexes(facts: AdviceFacts) -> Iterator[_Index]:
                 name,
                 is_global,
                 description,
-                schema_of(facts.description, description),
+                resource_key_schema(facts.description, description),
                 facts.key_schema,
                 use,
                 facts.use.consumed[name].write if is_global else use.write_units,
@@ -170,18 +170,18 @@ def _fewer_units(facts: AdviceFacts, index: _Index) -> Iterator[Finding]:
     """A global index with fewer write units than its table (S103)."""
     if not index.is_global or not facts.is_provisioned:
         return
-    of_table, of_index = (
+    table_units, index_units = (
         described["ProvisionedThroughput"]["WriteCapacityUnits"]
         for described in (facts.description, index.description)
     )
-    if of_index < of_table:
+    if index_units < table_units:
         yield Finding(
             "hint",
             ("S103", "S102"),
-            f"Index {index.name} has {of_index:,} write units, and its table {of_table:,}: a write "
-            "to the table is throttled if the index has no units left",
+            f"Index {index.name} has {index_units:,} write units, and its table {table_units:,}: a "
+            "write to the table is throttled if the index has no units left",
             "Give the index as many units as the table, unless few writes change the index",
-            {"index": index.name, "write_units": of_index, "table_write_units": of_table},
+            {"index": index.name, "write_units": index_units, "table_write_units": table_units},
         )
 
 
@@ -317,18 +317,21 @@ def _listed(names: Sequence[str]) -> str:
 
 def index_key_findings(facts: AdviceFacts, load: Load, name: str) -> Iterator[Finding]:
     """The expected load of a new global index with this partition key (S152, S171)."""
-    of_items = distribution(facts.sample, name)
-    of_writes = distribution(facts.use.written, name)
-    told = of_writes if of_writes.values else of_items
+    item_distribution = distribution(facts.sample, name)
+    write_distribution = distribution(facts.use.written, name)
+    told = write_distribution if write_distribution.values else item_distribution
     if not told.values:
         yield Finding(
             "fact",
             ("S85", "S115"),
-            f"None of {of_items.counted:,} items of the sample has a value of {name} that can be a "
-            f"key: an index on {name} would be empty",
+            f"None of {item_distribution.counted:,} items of the sample has a value of {name} "
+            f"that can be a key: an index on {name} would be empty",
         )
         return
-    for found, what in ((of_items, "items of the sample"), (of_writes, "last writes")):
+    for found, what in (
+        (item_distribution, "items of the sample"),
+        (write_distribution, "last writes"),
+    ):
         if found.values:
             yield _distributed(found, what, name)
     entry_bytes = load.item_size_bytes or facts.average_item_bytes or KIB

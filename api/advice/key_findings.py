@@ -122,7 +122,7 @@ def _conflicts(facts: AdviceFacts) -> Iterator[Finding]:
 
 def _skew(facts: AdviceFacts, side: _LoadSide) -> Iterator[Finding]:
     asked = facts.asked(side.kind)
-    total = facts.traffic.total_of(asked)
+    total = facts.traffic.weighted_total(asked)
     top = facts.traffic.top(asked, KEPT_KEYS)
     counted = facts.traffic.counted(asked)
     found = skew((load.weight for load in top), counted) if counted else None
@@ -238,13 +238,13 @@ def _cost(held: BusyKey | None, suffixes: int) -> str:
     if held is None or not held.size_bytes:
         return f"{text} (S148, S150)"
     one, divided = query_cost(held.size_bytes), query_cost(held.size_bytes, suffixes)
-    of_size = size(held.size_bytes) if held.is_whole else f"the first {size(held.size_bytes)}"
+    size_text = size(held.size_bytes) if held.is_whole else f"the first {size(held.size_bytes)}"
     units = (
         f"{figure(divided.read_units)} read units instead of {figure(one.read_units)}"
         if divided.read_units > one.read_units * _NOTABLE
         else f"about as many read units, {figure(divided.read_units)}"
     )
-    return f"{text}, and {units} for {of_size} (S148, S150)"
+    return f"{text}, and {units} for {size_text} (S148, S150)"
 
 
 def _suffixes(facts: AdviceFacts, load: Load, writes_per_second: float) -> Finding:
@@ -299,7 +299,7 @@ def throttling_findings(facts: AdviceFacts, load: Load) -> Iterator[Finding]:
     has_units = load.write_units is not None or load.read_units is not None
     for side in _SIDES:
         if facts.traffic.total(side.kind, side.throttled):
-            units = _units_of(facts, load, side)
+            units = _configured_units(facts, load, side)
             # For an on-demand table, --write-units alone gives no limit of reads.
             if units is not None or not has_units:
                 yield _expected(facts, load, side, units)
@@ -336,7 +336,8 @@ def _expected(facts: AdviceFacts, load: Load, side: _LoadSide, units: int | None
     partitions = facts.use.partitions[""]
     if load.write_units is not None or load.read_units is not None:
         given = Throughput(
-            int(_units_of(facts, load, _SIDES[1]) or 0), int(_units_of(facts, load, _SIDES[0]) or 0)
+            int(_configured_units(facts, load, _SIDES[1]) or 0),
+            int(_configured_units(facts, load, _SIDES[0]) or 0),
         )
         partitions = partition_count("PROVISIONED", given)
     found = expected(_minutes(facts, side), side.operation, units, partitions)
@@ -386,7 +387,7 @@ def _causes(found: Expected, side: _LoadSide) -> str:
     return listed[0].upper() + listed[1:]
 
 
-def _units_of(facts: AdviceFacts, load: Load, side: _LoadSide) -> int | None:
+def _configured_units(facts: AdviceFacts, load: Load, side: _LoadSide) -> int | None:
     """The provisioned units of the option, or else of the table; None for on-demand."""
     given = load.write_units if side.operation == "write" else load.read_units
     if given is not None:

@@ -29,12 +29,14 @@ class Asked(Struct, frozen=True):
     item_size_bytes: int | None = None
 
 
-def findings_of(facts: AdviceFacts, asked: Asked) -> list[tuple[str, list[Finding]]]:
+def all_findings(facts: AdviceFacts, asked: Asked) -> list[tuple[str, list[Finding]]]:
     """The findings under headlines, most severe first."""
     # With --index-key, --writes-per-second is for the whole table, not for one partition key.
-    of_keys = asked if asked.index_key is None else structs.replace(asked, writes_per_second=None)
+    key_question = (
+        asked if asked.index_key is None else structs.replace(asked, writes_per_second=None)
+    )
     parts = [
-        ("Partition key", list(key_findings(facts, of_keys))),
+        ("Partition key", list(key_findings(facts, key_question))),
         ("Throughput", list(throttling_findings(facts, asked))),
         ("Item collections", list(collection_findings(facts))),
         ("Indexes", list(index_findings(facts))),
@@ -69,7 +71,7 @@ def report(facts: AdviceFacts, findings: Sequence[tuple[str, list[Finding]]]) ->
                 "advice": each.advice or None,
                 **each.figures,
             }
-            for headline, of_part in findings
-            for each in of_part
+            for headline, part_findings in findings
+            for each in part_findings
         ],
     }

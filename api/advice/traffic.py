@@ -55,9 +55,9 @@ class Traffic:
 
     def total(self, *kinds: Kind) -> float:
         """The sum of all requests, including those without a counted key."""
-        return self.total_of(dict.fromkeys(kinds, 1.0))
+        return self.weighted_total(dict.fromkeys(kinds, 1.0))
 
-    def total_of(self, factors: Factors) -> float:
+    def weighted_total(self, factors: Factors) -> float:
         """The sum of all requests, in units."""
         return sum(sum(_seconds(minute, factors)) for minute in self.minutes)
 
@@ -95,17 +95,17 @@ class Traffic:
         for minute in self.minutes:
             counted = minute.items if items else minute.partitions
             in_minute: dict[bytes, float] = {}
-            of_seconds = _seconds(minute, factors)
-            of_minute = sum(of_seconds)
+            second_units = _seconds(minute, factors)
+            minute_units = sum(second_units)
             for kind, factor in factors.items():
-                if kind not in counted or not of_minute:
+                if kind not in counted or not minute_units:
                     continue
                 summary = _summary(counted[kind], factor)
                 summaries.append(summary)
                 # A key's load in the busiest second is estimated from its share of the minute. In
                 # a sample, the counted keys represent only a part of all requests.
                 scale = sum(minute.seconds[kind]) / minute.partitions[kind].total
-                busiest_share = max(of_seconds) / of_minute
+                busiest_share = max(second_units) / minute_units
                 for key, weight in summary.keys:
                     in_minute[key] = in_minute.get(key, 0.0) + weight * scale * busiest_share
             for key, weight in in_minute.items():

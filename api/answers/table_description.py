@@ -244,9 +244,9 @@ def encryption(database: Database, definition: TableDefinition) -> dict[str, Any
         return {}
     key = specification.get("KMSMasterKeyId", _OWN_KEY)
     settings = database.settings
-    of_account = f"arn:aws:kms:{settings.region}:{settings.account_id}:"
+    account_keys = f"arn:aws:kms:{settings.region}:{settings.account_id}:"
     if not key.startswith("arn:"):
-        key = of_account + (key if key.startswith("alias/") else f"key/{key}")
+        key = account_keys + (key if key.startswith("alias/") else f"key/{key}")
     # The service shows the key of an alias. There are no keys here, so its id is made of the alias.
     before, alias, name = key.partition(":alias/")
     if alias:

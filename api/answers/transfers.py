@@ -40,19 +40,19 @@ _MEMBERS: Final[dict[_Kind, str]] = {
 # A token is hexadecimal, in groups of 16 digits; that of an import has at least 7 of them.
 _TOKEN_BYTES: Final = 56
 # Members of a request that the description of an import or export repeats.
-_OF_IMPORT: Final = (
+_IMPORT_MEMBERS: Final = (
     "ClientToken",
     "InputFormat",
     "InputFormatOptions",
     "TableCreationParameters",
 )
-_OF_BULK_OPERATION: Final = (
+_BULK_OPERATION_MEMBERS: Final = (
     "ClientToken",
     "InputS3Configuration",
     "OutputS3Configuration",
     "MaxWriteRequestUnits",
 )
-_OF_EXPORT: Final = (
+_EXPORT_MEMBERS: Final = (
     "ClientToken",
     "S3Bucket",
     "S3BucketOwner",
@@ -77,7 +77,7 @@ def _without_none(value: Any) -> Any:
     return value
 
 
-def token_of(last_id: str) -> str:
+def next_token(last_id: str) -> str:
     """The NextToken of a page that ends with this import or bulk operation."""
     return last_id.encode().ljust(_TOKEN_BYTES, b"\x00").hex()
 
@@ -107,14 +107,14 @@ def find_export(database: Database, arn: str) -> TableExport:
         ActionDeniedException: the ARN has another account.
         ExportNotFoundException: the export does not exist, or was forgotten.
     """
-    table_name, export_id = _parts_of(database, arn, "export")
+    table_name, export_id = _arn_parts(database, arn, "export")
     export = database.part(TableExports).find(export_id)
     if export is None or export.table_name != table_name:
         raise ExportNotFoundException(f"Export not found: {arn}")
     return export
 
 
-def _parts_of(database: Database, arn: str, kind: _Kind) -> tuple[str, str]:
+def _arn_parts(database: Database, arn: str, kind: _Kind) -> tuple[str, str]:
     """The table's name and the id in the ARN of an export, import or bulk operation."""
     match = _ARN.match(arn)
     if match is None or match[2] != kind:
@@ -142,7 +142,7 @@ def export_description(database: Database, export: TableExport) -> dict[str, Any
         "TableArn": table_arn(database, export.table_name),
         "TableId": export.table_uuid,
         **_export_times(export),
-        **{name: request[name] for name in _OF_EXPORT if name in request},
+        **{name: request[name] for name in _EXPORT_MEMBERS if name in request},
         "S3SseAlgorithm": request.get("S3SseAlgorithm", "AES256"),
         "ExportFormat": request.get("ExportFormat", "DYNAMODB_JSON"),
     }
@@ -181,7 +181,7 @@ def find_import(database: Database, arn: str) -> TableImport:
         ActionDeniedException: the ARN has another account.
         ImportNotFoundException: the import does not exist, or was forgotten.
     """
-    table_name, import_id = _parts_of(database, arn, "import")
+    table_name, import_id = _arn_parts(database, arn, "import")
     found = database.part(TableImports).find(import_id)
     if found is None or found.table_name != table_name:
         raise ImportNotFoundException(f"Import not found: {arn}")
@@ -220,7 +220,7 @@ def import_description(database: Database, found: TableImport) -> dict[str, Any]
         **_bucket_source(database, found),
         # AWS chooses a token, too.
         "ClientToken": str(uuid5(NAMESPACE_URL, import_arn(database, found))),
-        **{name: request[name] for name in _OF_IMPORT if name in request},
+        **{name: request[name] for name in _IMPORT_MEMBERS if name in request},
         "InputCompressionType": request.get("InputCompressionType", "NONE"),
         "ErrorCount": counts.errors,
         "CloudWatchLogGroupArn": _log_group_arn(database),
@@ -247,7 +247,7 @@ def find_bulk_operation(database: Database, arn: str) -> BulkOperation:
         ActionDeniedException: the ARN has another account.
         ResourceNotFoundException: the operation does not exist, or was forgotten.
     """
-    table_name, operation_id = _parts_of(database, arn, "bulk-operation")
+    table_name, operation_id = _arn_parts(database, arn, "bulk-operation")
     found = database.part(BulkOperations).find(operation_id)
     if found is None or found.table_name != table_name:
         raise ResourceNotFoundException(
@@ -271,7 +271,7 @@ def bulk_operation_description(database: Database, found: BulkOperation) -> dict
     description: dict[str, Any] = {
         **bulk_operation_summary(database, found),
         "TableDetails": [{"TableName": found.table_name, "TableId": found.table_uuid}],
-        **{name: request[name] for name in _OF_BULK_OPERATION if name in request},
+        **{name: request[name] for name in _BULK_OPERATION_MEMBERS if name in request},
         "PerformanceTier": request.get("PerformanceTier", "STANDARD"),
         "ProcessedItemCount": progress.processed_items,
         "FailedItemCount": progress.failed_items,
@@ -287,14 +287,14 @@ def bulk_operation_description(database: Database, found: BulkOperation) -> dict
 
 def _bulk_usage(found: BulkOperation) -> dict[str, Any]:
     usage = found.progress.usage
-    of_indexes = (usage.local_index_bytes, usage.global_index_bytes)
+    index_bytes = (usage.local_index_bytes, usage.global_index_bytes)
     members: dict[str, Any] = {
         "TableName": found.table_name,
-        "BulkPutBytes": usage.table_bytes + sum(sum(sizes.values()) for sizes in of_indexes),
+        "BulkPutBytes": usage.table_bytes + sum(sum(sizes.values()) for sizes in index_bytes),
         "Table": {"BulkPutBytes": usage.table_bytes},
     }
     for name, sizes in zip(
-        ("LocalSecondaryIndexes", "GlobalSecondaryIndexes"), of_indexes, strict=True
+        ("LocalSecondaryIndexes", "GlobalSecondaryIndexes"), index_bytes, strict=True
     ):
         if sizes:
             members[name] = {index: {"BulkPutBytes": size} for index, size in sizes.items()}

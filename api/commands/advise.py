@@ -15,7 +15,7 @@ from cyclopts.types import NonNegativeInt, PositiveFloat, PositiveInt
 
 from dynactor.api.advice.facts import AdviceFacts, gather
 from dynactor.api.advice.key_findings import Finding, Level
-from dynactor.api.advice.report import Asked, findings_of, report
+from dynactor.api.advice.report import Asked, all_findings, report
 from dynactor.api.advice.text import figure, size, time_span
 from dynactor.api.clients.admin_client import AdminRequestFailed
 from dynactor.api.clients.client import RequestFailed, RetryingEndpoint, open_client
@@ -70,7 +70,7 @@ def advise(options: AdviseOptions) -> int:
     except (CannotCall, AdminRequestFailed, RequestFailed) as error:
         sys.stderr.write(f"dynactor: {error}\n")
         return TROUBLE
-    findings = findings_of(
+    findings = all_findings(
         facts,
         Asked(
             options.index_key,
@@ -94,9 +94,9 @@ async def _gather(options: AdviseOptions) -> AdviceFacts:
 
 def _text(facts: AdviceFacts, findings: Sequence[tuple[str, list[Finding]]]) -> str:
     text = _headline(facts)
-    for headline, of_part in findings:
+    for headline, part_findings in findings:
         text += f"\n{headline}\n"
-        for each in of_part:
+        for each in part_findings:
             rules = f" ({', '.join(each.rules)})" if each.rules else ""
             text += _paragraph(_MARKS[each.level], f"{each.text}{rules}")
             if each.advice:

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from dynactor.api.commands.violation_detector import Target, Violation, is_possible, violations_of
+from dynactor.api.commands.violation_detector import Target, Violation, is_possible, item_violations
 from dynactor.model.errors import DynamoDBError
 from dynactor.model.keys.key import KeyAttribute
 from dynactor.model.limits import ITEM_SIZE_BYTES
@@ -97,7 +97,7 @@ def _correction(line: Mapping[str, Any], target: Target) -> tuple[Violation, Att
         attribute_value.check(content)
     # A line has one attribute. A violation that the check of this attribute does not find is an
     # index key that is too long together with other attributes.
-    found = violations_of(target, key | {attribute.name: value})
+    found = item_violations(target, key | {attribute.name: value})
     reasons = [one.reason for one in found if one.attribute == attribute]
     violation = Violation(key, attribute, value, reasons[0] if reasons else "too long together")
     return violation, _new_value(line, target, attribute)

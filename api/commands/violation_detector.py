@@ -173,7 +173,7 @@ async def pages(
             allowance.give_back(taken - answer["ScannedCount"])
         if rate is not None:
             await wait_after(rate, answer["ConsumedCapacity"]["CapacityUnits"])
-        found = (violations_of(target, item) for item in answer["Items"])
+        found = (item_violations(target, item) for item in answer["Items"])
         yield ScannedPage(
             answer["ScannedCount"], [violations for violations in found if violations]
         )
@@ -182,7 +182,7 @@ async def pages(
         request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
 
-def violations_of(target: Target, item: Item) -> list[Violation]:
+def item_violations(target: Target, item: Item) -> list[Violation]:
     """The values of an item that can't be in the index's key. Missing attributes are allowed."""
     key = {name: item[name] for name in target.table_key}
     schema = target.index_key
@@ -192,17 +192,17 @@ def violations_of(target: Target, item: Item) -> list[Violation]:
         (schema.sort, SORT_KEY_BYTES),
     ):
         present = [attribute for attribute in part if attribute.name in item]
-        of_part = [
+        part_violations = [
             Violation(key, attribute, item[attribute.name], reason)
             for attribute in present
             if (reason := key_violation(schema, attribute, item[attribute.name])) is not None
         ]
-        if not of_part and present and part_size_bytes(part, item) > limit_bytes:
+        if not part_violations and present and part_size_bytes(part, item) > limit_bytes:
             longest = max(
                 present, key=lambda attribute: attribute_value.size_bytes(item[attribute.name])
             )
-            of_part = [Violation(key, longest, item[longest.name], "too long together")]
-        found += of_part
+            part_violations = [Violation(key, longest, item[longest.name], "too long together")]
+        found += part_violations
     return found
 
 

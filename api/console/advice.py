@@ -18,7 +18,7 @@ from dynactor.actors.table.table import Table
 from dynactor.api.admin.insights_routes import insights_answer, use_answer
 from dynactor.api.admin_api.access_messages import AccessAnswer
 from dynactor.api.advice.facts import AdviceFacts, mean_item_bytes, requested_units
-from dynactor.api.advice.report import Asked, findings_of, report
+from dynactor.api.advice.report import Asked, all_findings, report
 from dynactor.api.advice.traffic import Traffic
 from dynactor.api.answers.table_description import table_description
 from dynactor.model.advice.index_forecast import IndexForecast, IndexLoad, forecast, load
@@ -57,7 +57,7 @@ async def advice(database: Database, table: Table, access: AccessAnswer) -> dict
         StoreError: the store can't be read.
     """
     facts = await _facts(database, table, access)
-    return await anyio.to_thread.run_sync(lambda: report(facts, findings_of(facts, Asked())))
+    return await anyio.to_thread.run_sync(lambda: report(facts, all_findings(facts, Asked())))
 
 
 async def index_cost(database: Database, table: Table, query: Mapping[str, str]) -> IndexCost:
@@ -85,7 +85,7 @@ async def index_cost(database: Database, table: Table, query: Mapping[str, str])
         entries,
         round(entries * predicted.entry_bytes),
         predicted,
-        load(predicted, traffic.total_of(asked) / seconds / units),
+        load(predicted, traffic.weighted_total(asked) / seconds / units),
         load(predicted, traffic.busiest_second(asked) / units),
     )
 

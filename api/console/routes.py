@@ -148,7 +148,7 @@ class Console:
             return await requests.stream(request, self._protocol)
         if path in (_TABLES_PATH, _ADVICE_PATH, _INDEX_COST_PATH):
             access_control = self._protocol.access_control
-            return await _of_tables(request, database_for(request.query), access_control)
+            return await _table_answer(request, database_for(request.query), access_control)
         return fault(HTTPStatus.NOT_FOUND, f"The console has no path {path}")
 
     async def _begin_session(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -198,7 +198,7 @@ class Console:
         )
 
 
-async def _of_tables(
+async def _table_answer(
     request: web.BaseRequest, database: Database | None, access_control: AccessControl | None
 ) -> web.Response:
     if database is None:

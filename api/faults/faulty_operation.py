@@ -163,11 +163,13 @@ def _halves(requests: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     return taken, left
 
 
-def _listed(of_table: Any) -> list[Any]:
+def _listed(table_members: Any) -> list[Any]:
     """The writes of one table, or the keys to get from it."""
-    listed: list[Any] = getattr(of_table, "Keys", of_table)
+    listed: list[Any] = getattr(table_members, "Keys", table_members)
     return listed
 
 
-def _with(of_table: Any, listed: list[Any]) -> Any:
-    return structs.replace(of_table, Keys=listed) if isinstance(of_table, Struct) else listed
+def _with(table_members: Any, listed: list[Any]) -> Any:
+    return (
+        structs.replace(table_members, Keys=listed) if isinstance(table_members, Struct) else listed
+    )

@@ -13,9 +13,9 @@ from dynactor.api.requests.call import Call
 from dynactor.api.requests.named_tables import named_tables
 
 # The table of a stream's ARN, or of a shard iterator, which starts with the ARN.
-_OF_STREAM: Final = re.compile(r"arn:[^|]*?:table/([^/|]+)/stream/")
+_STREAM_TABLE: Final = re.compile(r"arn:[^|]*?:table/([^/|]+)/stream/")
 # The tables of a PartiQL statement: the names after these words.
-_OF_STATEMENT: Final = re.compile(r'\b(?:FROM|INTO|UPDATE)\s+"?([A-Za-z0-9_.-]+)', re.IGNORECASE)
+_STATEMENT_TABLE: Final = re.compile(r'\b(?:FROM|INTO|UPDATE)\s+"?([A-Za-z0-9_.-]+)', re.IGNORECASE)
 _KEY_ID: Final = re.compile(r"Credential=([^/,\s]+)/")
 
 
@@ -46,13 +46,13 @@ class FaultFacts(Struct, frozen=True):
 def _tables(request: Struct) -> Iterator[str]:
     yield from named_tables(request)
     for text in (getattr(request, "StreamArn", None), getattr(request, "ShardIterator", None)):
-        found = _OF_STREAM.match(text or "")
+        found = _STREAM_TABLE.match(text or "")
         if found is not None:
             yield found[1]
     statements: list[Any] = getattr(request, "Statements", [])
     transacted: list[Any] = getattr(request, "TransactStatements", [])
     for each in (request, *statements, *transacted):
-        yield from _OF_STATEMENT.findall(getattr(each, "Statement", ""))
+        yield from _STATEMENT_TABLE.findall(getattr(each, "Statement", ""))
 
 
 def _batch_size(request: Struct) -> int:

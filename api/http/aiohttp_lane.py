@@ -28,7 +28,7 @@ from dynactor.api.http.browser_access import host_refusal, preflight_headers
 from dynactor.api.http.compression import most_decompressed_bytes
 from dynactor.api.http.drain_body import BodyDrain
 from dynactor.api.http.malformed_requests import http_logger
-from dynactor.api.http.message import part_of
+from dynactor.api.http.message import partial_answer_bytes
 from dynactor.api.http.pipelining import Turns
 from dynactor.api.http.protocol import Answer, Protocol, Request, is_packed
 from dynactor.api.http.server_identity import IDENTITY_PATH, http_url
@@ -88,7 +88,7 @@ class FullLane:
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request; abort the connection if the client does not read the answer in time."""
-        connection = _connection_of(request)
+        connection = _client_reads(request)
         with nullcontext() if connection is None else connection.request(request.content):
             return await self._answer(request, connection)
 
@@ -140,7 +140,7 @@ class FullLane:
         if request.method in ("GET", "HEAD") and request.path == "/":
             return self._health()
         if request.method != "POST" or request.path != "/":
-            return _response_of(self._protocol.not_understood())
+            return _aiohttp_response(self._protocol.not_understood())
         if len(headers.getall("Authorization", ())) > 1:
             # A proxy may have verified a different one of these headers than the server would.
             return self._refuse(
@@ -151,7 +151,7 @@ class FullLane:
 
     async def _posted(self, request: web.BaseRequest, leaving: ExitStack) -> web.Response:
         """Answer a POST; ``leaving`` releases the memory reserved for its body."""
-        head = _head_of(request)
+        head = _request_head(request)
         try:
             async with asyncio.timeout(self._settings.transfer_seconds) as limit:
                 body = await self._read_body(request, head, limit, leaving)
@@ -174,11 +174,11 @@ class FullLane:
 
     def _response_to(self, request: web.BaseRequest, answer: Answer) -> web.Response:
         if answer.damage in CUTS and request.transport is not None:
-            request.transport.write(part_of(answer, time.time()))
+            request.transport.write(partial_answer_bytes(answer, time.time()))
             # aiohttp's own response is dropped, because the transport is closing.
             request.transport.close()
             return web.Response()
-        return _response_of(answer)
+        return _aiohttp_response(answer)
 
     async def _read_body(
         self,
@@ -254,7 +254,7 @@ class FullLane:
         return reservation
 
     def _refuse(self, error: DynamoDBError) -> web.Response:
-        return _response_of(self._protocol.refuse(error))
+        return _aiohttp_response(self._protocol.refuse(error))
 
     def _preflight(self, request: web.BaseRequest, origin: str) -> web.Response:
         if not self._settings.access.allows_origin(origin):
@@ -274,7 +274,7 @@ class FullLane:
     def _health(self) -> web.Response:
         body = f"healthy: dynamodb.{self._settings.region}.amazonaws.com ".encode()
         answer = Answer(200, "text/plain", body, next(self._protocol.request_ids))
-        response = _response_of(answer)
+        response = _aiohttp_response(answer)
         response.headers.update(NO_PAGE)
         return response
 
@@ -290,18 +290,20 @@ class FullLane:
             url = http_url(name, admin.port, admin.scheme)
             identity = structs.replace(identity, admin_endpoint=url)
         body = json.encode(identity) + b"\n"
-        return _response_of(Answer(200, "application/json", body, next(self._protocol.request_ids)))
+        return _aiohttp_response(
+            Answer(200, "application/json", body, next(self._protocol.request_ids))
+        )
 
 
-def _connection_of(request: web.BaseRequest) -> BoundedReads | None:
+def _client_reads(request: web.BaseRequest) -> BoundedReads | None:
     """The connection of a request; None if its client has disconnected."""
     connection = None if request.transport is None else request.transport.get_protocol()
     return connection if isinstance(connection, BoundedReads) else None
 
 
-def _head_of(request: web.BaseRequest) -> Request:
+def _request_head(request: web.BaseRequest) -> Request:
     """A request without its body."""
-    connection = _connection_of(request)
+    connection = _client_reads(request)
     headers = headers_by_name(request.raw_headers)
     header = headers.get
     return Request(
@@ -334,7 +336,7 @@ def _first(raw_headers: Iterable[tuple[bytes, bytes]], name: bytes) -> str:
     return next(texts, b"").decode("latin-1").strip(" \t")
 
 
-def _response_of(answer: Answer) -> web.Response:
+def _aiohttp_response(answer: Answer) -> web.Response:
     headers = {
         "Server": SERVER_NAME,
         "Content-Type": answer.content_type,

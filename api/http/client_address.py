@@ -7,7 +7,7 @@ from asyncio import BaseTransport
 from dynactor.api.access.sender import Connection
 
 
-def client_of(transport: BaseTransport) -> Connection:
+def connected_client(transport: BaseTransport) -> Connection:
     """The client of a connection, which may have ended."""
     peer = transport.get_extra_info("peername")
     # A Unix socket has a path, or nothing.

@@ -33,7 +33,7 @@ from dynactor.api.access.sender import Connection
 from dynactor.api.http.answer_damage import CUTS
 from dynactor.api.http.body_memory import SMALL_REQUEST_BYTES, RequestMemory, Reservation
 from dynactor.api.http.bounded_reads import PIECE_BYTES, BoundedReads, can_half_close
-from dynactor.api.http.client_address import client_of
+from dynactor.api.http.client_address import connected_client
 from dynactor.api.http.loop_turn import LoopTurn
 from dynactor.api.http.message import (
     HEAD_END,
@@ -41,7 +41,7 @@ from dynactor.api.http.message import (
     Head,
     answer_bytes,
     parse_head,
-    part_of,
+    partial_answer_bytes,
 )
 from dynactor.api.http.pipelining import Turns
 from dynactor.api.http.protocol import Answer, Protocol, Request
@@ -284,7 +284,7 @@ class FastLane(asyncio.Protocol):
         """Start to serve the client."""
         # uvloop's transports are not a subclass.
         self._transport = cast("asyncio.Transport", transport)
-        self.client = client_of(transport)
+        self.client = connected_client(transport)
         self._loop = asyncio.get_running_loop()
         self._lanes.opened(self)
 
@@ -476,7 +476,7 @@ class FastLane(asyncio.Protocol):
 
     def _cut(self, answer: Answer) -> None:
         """Close the connection before or in the middle of an answer, for an injected fault."""
-        self._transport.write(part_of(answer, time.time()))
+        self._transport.write(partial_answer_bytes(answer, time.time()))
         self.end()
 
     def _reserve_memory(self) -> None:

@@ -145,7 +145,7 @@ def answer_bytes(answer: Answer, now_epoch_seconds: float, *, closing: bool) -> 
     )
 
 
-def part_of(answer: Answer, now_epoch_seconds: float) -> bytes:
+def partial_answer_bytes(answer: Answer, now_epoch_seconds: float) -> bytes:
     """The bytes that are sent before an injected fault closes the connection."""
     if answer.damage is AnswerDamage.CUT:
         return b""

@@ -90,7 +90,7 @@ _OK: Final = HTTPStatus.OK.value
 # Seconds that a reset waits for pending requests.
 _PENDING_SECONDS: Final = 5.0
 
-_OF_ANOTHER_PROTOCOL: Final = Failure("", "UnknownOperationException", 404)
+_OTHER_PROTOCOL: Final = Failure("", "UnknownOperationException", 404)
 
 _log = structlog.get_logger(__name__)
 _encode = msgspec.json.Encoder().encode
@@ -187,7 +187,7 @@ class Protocol:
             operation.target: (
                 operation,
                 InputDecoder(operation.input, operation.layer),
-                self.figures.of(None).latency_of(operation.name),
+                self.figures.of(None).operation_latency(operation.name),
             )
             for operation in operations
         }
@@ -287,7 +287,9 @@ class Protocol:
         """The histogram of a request's operation, in its region if regions are separate."""
         namespace = self._namespace(asked)
         return (
-            known[2] if namespace is None else self.figures.of(namespace).latency_of(known[0].name)
+            known[2]
+            if namespace is None
+            else self.figures.of(namespace).operation_latency(known[0].name)
         )
 
     def _namespace(self, asked: _RequestInFlight) -> Namespace | None:
@@ -429,8 +431,8 @@ class Protocol:
         return self._not_understood(next(self.request_ids))
 
     def _not_understood(self, request_id: str) -> Answer:
-        self._failed(_OF_ANOTHER_PROTOCOL, request_id)
-        return Answer(_OF_ANOTHER_PROTOCOL.http_status, "text/xml", _NOT_UNDERSTOOD, request_id)
+        self._failed(_OTHER_PROTOCOL, request_id)
+        return Answer(_OTHER_PROTOCOL.http_status, "text/xml", _NOT_UNDERSTOOD, request_id)
 
     def _perform(self, asked: _RequestInFlight, known: Known) -> bytes | Awaitable[bytes]:
         request = asked.request

@@ -50,7 +50,7 @@ class OperationFigures:
         # Injected faults, by fault and operation.
         self.injected_faults: Counter[tuple[str, str]] = Counter()
 
-    def latency_of(self, operation: str) -> LatencyHistogram:
+    def operation_latency(self, operation: str) -> LatencyHistogram:
         """The latencies of an operation, created on first use."""
         return self.latencies.setdefault(operation, LatencyHistogram())
 

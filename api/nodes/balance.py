@@ -45,7 +45,7 @@ class Unevenness(Enum):
     GREAT = "great"
 
 
-def weight_of(names: Iterable[str], rates: Mapping[str, float]) -> float:
+def total_rate(names: Iterable[str], rates: Mapping[str, float]) -> float:
     """The weight of some tables; ``rates`` are requests per second, by table."""
     return sum(rates.get(name, 0.0) + IDLE_WEIGHT for name in names)
 

@@ -29,8 +29,8 @@ from dynactor.api.nodes.balance import (
     Unit,
     given,
     next_move,
+    total_rate,
     unevenness,
-    weight_of,
 )
 from dynactor.api.nodes.changes import Changes
 from dynactor.api.nodes.membership import BEAT_SECONDS, Membership
@@ -259,8 +259,8 @@ class Spreader:
 
     def _with_groups(self, names: Iterable[str]) -> set[str]:
         groups = self._tables.table_groups
-        of_these = {groups[name] for name in names if name in groups}
-        return {*names, *(name for name, group in groups.items() if group in of_these)}
+        present_groups = {groups[name] for name in names if name in groups}
+        return {*names, *(name for name, group in groups.items() if group in present_groups)}
 
     # -- balance --------------------------------------------------------------------------------
 
@@ -273,8 +273,8 @@ class Spreader:
         if not shares:
             return
         at_leader = filter(self._tables.runs, self._tables.table_names())
-        weights = {share: weight_of(by_share.get(share, ()), self.rates) for share in shares}
-        weights[_LEADER] = weight_of(at_leader, self.rates)
+        weights = {share: total_rate(by_share.get(share, ()), self.rates) for share in shares}
+        weights[_LEADER] = total_rate(at_leader, self.rates)
         moves = self._returned_moves(shares)
         if not moves and self._is_due(weights):
             moves = given(self._movable_units(), _LEADER, weights, _MOST_TABLES_AT_ONCE)
@@ -348,7 +348,7 @@ class Spreader:
         units: dict[str, list[str]] = {}
         for name in names:
             units.setdefault(groups.get(name, name), []).append(name)
-        return [Unit(tuple(each), weight_of(each, self.rates)) for each in units.values()]
+        return [Unit(tuple(each), total_rate(each, self.rates)) for each in units.values()]
 
     def _may_take(self, member: Member) -> bool:
         return (

@@ -31,7 +31,7 @@ def handle(call: Call[ListBulkOperationsInput]) -> bytes:
         ]
     }
     if len(page) < len(found):
-        answer["NextToken"] = transfers.token_of(page[-1].operation_id)
+        answer["NextToken"] = transfers.next_token(page[-1].operation_id)
     return json.encode(answer)
 
 

@@ -33,7 +33,7 @@ def handle(call: Call[ListImportsInput]) -> bytes:
         "ImportSummaryList": [transfers.import_summary(database, each) for each in page]
     }
     if len(page) < len(found):
-        answer["NextToken"] = transfers.token_of(page[-1].import_id)
+        answer["NextToken"] = transfers.next_token(page[-1].import_id)
     return json.encode(answer)
 
 

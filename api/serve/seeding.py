@@ -28,7 +28,7 @@ from dynactor.api.commands.transfers.table_files import (
     SourceFile,
     TableFiles,
     check_sums,
-    definition_of,
+    new_definition,
     tables_in,
 )
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
@@ -141,7 +141,7 @@ async def _read(table: TableFiles, writer: BatchWriter | None) -> Counts:
     """Check the items of a table, and write them if there is a writer."""
     assert table.creation is not None
     await check_sums(table.files)
-    definition = definition_of(table.creation, str(table.name))
+    definition = new_definition(table.creation, str(table.name))
     run = ImportRun(ItemReader(definition), writer, _Refusing(), turn=anyio.lowlevel.checkpoint)
     await run.read(table.files, "auto", CsvOptions(csv_types(definition)), Place())
     return run.counts

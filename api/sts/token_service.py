@@ -99,7 +99,7 @@ _SIGNATURE_CODES: Final[dict[type[DynamoDBError], str]] = {
 }
 
 
-def _of_signature(error: DynamoDBError) -> StsError:
+def _signature_error(error: DynamoDBError) -> StsError:
     return StsError(_SIGNATURE_CODES[type(error)], error.message, HTTPStatus.FORBIDDEN.value)
 
 
@@ -129,7 +129,7 @@ class TokenService:
             try:
                 caller = self._caller(request, now)
             except DynamoDBError as error:
-                raise _of_signature(error) from None
+                raise _signature_error(error) from None
             result = self._perform(form, caller, request, now)
         except StsError as error:
             return error.http_status, error_answer(error, request_id)

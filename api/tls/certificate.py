@@ -96,7 +96,7 @@ class ServerCertificate:
             expiry = certificate_expiry(certificate.read_text())
         except (OSError, ValueError) as error:
             # The errors of the library ssl are OSErrors.
-            reason = reason_of(error)
+            reason = error_reason(error)
             hint = "; the key is not the certificate's" if "MISMATCH" in reason else ""
             raise BadCertificate(
                 f"The certificate {certificate} can't be used with the key {key}: {reason}{hint}"
@@ -116,10 +116,10 @@ class ServerCertificate:
             context.load_verify_locations(authorities)
         except OSError as error:
             raise BadCertificate(
-                f"The certificate authorities {authorities} can't be used: {reason_of(error)}"
+                f"The certificate authorities {authorities} can't be used: {error_reason(error)}"
             ) from None
 
 
-def reason_of(error: Exception) -> str:
+def error_reason(error: Exception) -> str:
     """The text of an error of the library ssl, or of a file."""
     return str(getattr(error, "reason", None) or getattr(error, "strerror", None) or error)

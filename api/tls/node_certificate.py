@@ -7,7 +7,7 @@ from pathlib import Path
 
 import structlog
 
-from dynactor.api.tls.certificate import BadCertificate, ServerCertificate, reason_of
+from dynactor.api.tls.certificate import BadCertificate, ServerCertificate, error_reason
 
 _log = structlog.get_logger(__name__)
 
@@ -61,6 +61,6 @@ class NodeCertificate:
                 context.load_cert_chain(self._certificate, self._key, password="")
         except OSError as error:
             raise BadCertificate(
-                f"The certificate can't be used for other nodes: {reason_of(error)}"
+                f"The certificate can't be used for other nodes: {error_reason(error)}"
             ) from None
         return context

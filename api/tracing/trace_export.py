@@ -113,7 +113,7 @@ class TraceExport:
         return len(traces) == len(batch)
 
     def _export(self, batch: list[RequestTrace]) -> None:
-        spans = [span for trace in batch for span in spans_of(trace, self._resource)]
+        spans = [span for trace in batch for span in trace_spans(trace, self._resource)]
         if self._exporter.export(spans) is SpanExportResult.SUCCESS:
             self._exported += len(batch)
             return
@@ -166,7 +166,7 @@ def _resource() -> Resource:
     return own.merge(given)
 
 
-def spans_of(trace: RequestTrace, resource: Resource) -> Iterator[ReadableSpan]:
+def trace_spans(trace: RequestTrace, resource: Resource) -> Iterator[ReadableSpan]:
     """The span of a request, and one for each of its steps."""
     parent = trace.parent
     state = TraceState.from_header([parent.state]) if parent is not None else TraceState()

@@ -37,5 +37,5 @@ def _merged(metric: Metric, shown: Collection[str]) -> Iterator[Sample]:
             found[key] = sample.value
         else:
             found[key] = before + sample.value if is_sum else max(before, sample.value)
-    for (name, labels_of), value in found.items():
-        yield Sample(name, dict(labels_of), value)
+    for (name, label_values), value in found.items():
+        yield Sample(name, dict(label_values), value)

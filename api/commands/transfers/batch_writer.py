@@ -20,7 +20,7 @@ _CONCURRENT_BATCHES: Final = 8
 _FIRST_PAUSE_SECONDS: Final = 0.05
 _LONGEST_PAUSE_SECONDS: Final = 5.0
 # The endpoint refuses a batch with one of these errors because of a single item.
-_OF_ONE_ITEM: Final = frozenset(
+_ITEM_ERRORS: Final = frozenset(
     {"ValidationException", "ItemCollectionSizeLimitExceededException", "SerializationException"}
 )
 
@@ -80,7 +80,7 @@ class BatchWriter:
             try:
                 answer = await self._endpoint.call("BatchWriteItem", request)
             except RequestFailed as error:
-                if error.error_type not in _OF_ONE_ITEM:
+                if error.error_type not in _ITEM_ERRORS:
                     raise
                 if len(batch) == 1:
                     refused.append(Refused(batch[0].place, error))

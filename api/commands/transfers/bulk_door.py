@@ -66,7 +66,7 @@ class BulkDoor:
             return False
         return True
 
-    async def of_table(self, name: str) -> UploadAnswer | None:
+    async def find_upload(self, name: str) -> UploadAnswer | None:
         """The upload that fills a table, if there is one."""
         answer = await self._ask("GET", UPLOADS_PATH, UploadsAnswer)
         return next((each for each in answer.uploads if each.table == name), None)

@@ -34,7 +34,7 @@ from dynactor.api.commands.transfers.table_files import (
     SourceFile,
     TableFiles,
     check_sums,
-    definition_of,
+    new_definition,
     tables_in,
 )
 from dynactor.api.commands.transfers.table_pieces import TablePieces
@@ -223,7 +223,7 @@ class ImportCommand:
     async def _refuse_interrupted(self, names: Iterable[str]) -> None:
         """Refuse tables that an earlier upload still fills, before its progress is forgotten."""
         for name in names:
-            if self._door is not None and await self._door.of_table(name) is not None:
+            if self._door is not None and await self._door.find_upload(name) is not None:
                 raise TransferFailed(
                     f"An interrupted import fills the table {name}: continue it with --resume, or "
                     "delete the table"
@@ -276,13 +276,13 @@ class ImportCommand:
         None if the table exists, or can't be uploaded: then its items are written.
         """
         creation = {**creation, "TableName": name}
-        definition = definition_of(creation, name)
+        definition = new_definition(creation, name)
         if definition.local_indexes or definition.stream is not None:
             return None
         anonymizer = self._anonymizer(definition)
         path = self._state_path(name)
         state = _new_state(table, anonymizer)
-        begun = await door.of_table(name)
+        begun = await door.find_upload(name)
         if self._options.resume:
             state = self._stored(path, state)
             if state.upload_id:
@@ -400,7 +400,7 @@ class ImportCommand:
         """The definition and the id of the table, which is created if that is allowed."""
         options, creation = self._options, files.creation
         if options.dry_run and creation is not None:
-            return definition_of({**creation, "TableName": name}, name), ""
+            return new_definition({**creation, "TableName": name}, name), ""
         described = await table_copy.describe(self._endpoint, name)
         is_new = described is None
         if described is None:
@@ -414,7 +414,7 @@ class ImportCommand:
         if is_new and files.time_to_live is not None:
             await table_copy.enable_time_to_live(self._endpoint, name, files.time_to_live)
         creation = table_copy.creation_request(described, name, [])
-        return definition_of(creation, name), table_copy.table_id(described)
+        return new_definition(creation, name), table_copy.table_id(described)
 
 
 def _column_type(text: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from dynactor.api.commands.transfers.table_files import (
     CsvOptions,
     InputFormat,
     SourceFile,
-    records_of,
+    read_records,
 )
 from dynactor.model.errors import SerializationException, ValidationException
 from dynactor.model.throttling.steady_rate import SteadyRate
@@ -103,7 +103,7 @@ class ImportRun:
         for number, file in enumerate(files[start.files :], start.files):
             skipped = start.records if number == start.files else 0
             done = 0
-            async for chunk in _chunks(records_of(file, input_format, options)):
+            async for chunk in _chunks(read_records(file, input_format, options)):
                 if done + len(chunk) > skipped:
                     await self._write(file, chunk[max(skipped - done, 0) :])
                 done += len(chunk)

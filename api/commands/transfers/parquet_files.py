@@ -10,7 +10,7 @@ from typing import Any, Final
 from dynactor.api.commands.transfers.table_files import (
     CsvOptions,
     SourceFile,
-    records_of,
+    read_records,
     tables_in,
 )
 from dynactor.api.commands.transfers.transfer_failed import TransferFailed
@@ -91,7 +91,7 @@ def _arrow_type(pa: Any, column: ColumnType) -> Any:
 async def _groups(files: Sequence[SourceFile]) -> AsyncIterator[list[Item]]:
     group: list[Item] = []
     for file in files:
-        async for record in records_of(file, "auto", CsvOptions()):
+        async for record in read_records(file, "auto", CsvOptions()):
             if isinstance(record, Fault):
                 raise TransferFailed(f"{file.path}:{record.line}: {record.message}")
             try:

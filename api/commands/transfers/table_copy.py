@@ -15,7 +15,7 @@ MIRROR_TAG: Final = "dynactor:mirror-of"
 # Errors of an endpoint that does not have an operation, or does not allow it.
 UNREADABLE: Final = frozenset({"UnknownOperationException", "AccessDeniedException"})
 # Prefix of tags that only AWS may set.
-_OF_AWS: Final = "aws:"
+_AWS_TAG_PREFIX: Final = "aws:"
 _ON_DEMAND: Final = "PAY_PER_REQUEST"
 _UNITS: Final = ("ReadCapacityUnits", "WriteCapacityUnits")
 
@@ -56,7 +56,11 @@ def creation_request(source: Description, name: str, tags: list[dict[str, str]])
         request["LocalSecondaryIndexes"] = local_indexes
     if global_indexes:
         request["GlobalSecondaryIndexes"] = global_indexes
-    kept = [tag for tag in tags if not tag["Key"].startswith(_OF_AWS) and tag["Key"] != MIRROR_TAG]
+    kept = [
+        tag
+        for tag in tags
+        if not tag["Key"].startswith(_AWS_TAG_PREFIX) and tag["Key"] != MIRROR_TAG
+    ]
     if kept:
         request["Tags"] = kept
     return request

@@ -121,7 +121,7 @@ def _local_tables(path: Path) -> list[TableFiles]:
     found = []
     for creation in creations_in(path):
         name = creation["TableName"]
-        definition_of(creation, f"{path}: {name}")
+        new_definition(creation, f"{path}: {name}")
         found.append(TableFiles(name, creation, [SourceFile(path, local_table=name)]))
     return found
 
@@ -177,11 +177,11 @@ def _creation(path: Path) -> tuple[dict[str, Any], str | None]:
         given = msgspec.convert(specification, TimeToLiveSpecificationShape | None)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise TransferFailed(f"{path} can't be read: {error}") from None
-    definition_of(creation, str(path))
+    new_definition(creation, str(path))
     return creation, given.AttributeName if given is not None and given.Enabled else None
 
 
-def definition_of(creation: Mapping[str, Any], place: str) -> TableDefinition:
+def new_definition(creation: Mapping[str, Any], place: str) -> TableDefinition:
     """The definition of a table that CreateTable makes.
 
     Raises:
@@ -213,7 +213,7 @@ async def check_sums(files: Sequence[SourceFile]) -> None:
             raise TransferFailed(f"{file.path}: the checksum is not that of the manifest")
 
 
-async def records_of(
+async def read_records(
     file: SourceFile, input_format: InputFormat, options: CsvOptions
 ) -> AsyncIterator[Record | Fault]:
     """The records of a file.

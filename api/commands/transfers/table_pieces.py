@@ -14,7 +14,7 @@ from dynactor.api.commands.transfers.table_files import (
     CsvOptions,
     InputFormat,
     SourceFile,
-    records_of,
+    read_records,
 )
 from dynactor.model.errors import SerializationException, ValidationException
 from dynactor.model.transfers.item_reader import ItemReader
@@ -71,7 +71,7 @@ class TablePieces:
                     lines, size_bytes = [], 0
                 yield Piece(file.path, file)
                 continue
-            async for record in records_of(file, self._input_format, self._options):
+            async for record in read_records(file, self._input_format, self._options):
                 self.counts.records += 1
                 try:
                     line = self._line(record)

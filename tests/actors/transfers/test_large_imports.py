@@ -15,7 +15,7 @@ import pytest
 from dynactor.actors.transfers import decoded_files, import_rows
 from dynactor.actors.transfers.decoded_files import DecodingProcess
 from dynactor.actors.transfers.decoding_process import Begin, Job, Part, framed
-from dynactor.api.commands.transfers.table_files import definition_of
+from dynactor.api.commands.transfers.table_files import new_definition
 from dynactor.storage.buckets.bucket import BucketError
 from dynactor.storage.buckets.directory_bucket import DirectoryBucket
 from dynactor.storage.catalog import PartitionRange, TableRecord
@@ -77,7 +77,7 @@ async def test_a_killed_process_fails_the_import(
     # The process can't end before it is killed, because nobody reads its rows.
     monkeypatch.setattr(decoded_files, "_AHEAD_BYTES", 1024)
     (tmp_path / "a").write_bytes(lines(*map(item, range(2 * TWO_PAGES))))
-    definition = definition_of({"TableName": "table", **KEYS}, "test")
+    definition = new_definition({"TableName": "table", **KEYS}, "test")
     stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     record = TableRecord(definition, (PartitionRange(1, b""),))
     decoding = DecodingProcess(record, REQUEST, stopped)
@@ -95,7 +95,7 @@ async def test_a_killed_process_fails_the_import(
 
 
 async def test_the_process_ends_with_the_server_also_within_a_part() -> None:
-    definition = definition_of({"TableName": "table", **KEYS}, "test")
+    definition = new_definition({"TableName": "table", **KEYS}, "test")
     record = TableRecord(definition, (PartitionRange(1, b""),))
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "dynactor.actors.transfers.decoding_process"),

@@ -18,7 +18,7 @@ from dynactor.api.commands.violation_detector import (
     Target,
     Violation,
     correct,
-    violations_of,
+    item_violations,
 )
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from tests.support.clients.clients import WireClient
@@ -37,7 +37,7 @@ async def test_an_item_whose_value_was_changed_meanwhile_is_not_fixed(
     key = {"pk": {"S": pk}}
     item = {**key, "score": {"S": "new"}, "name": {"S": ""}}
     wire("PutItem", {"TableName": simple, "Item": item})
-    found = violations_of(target(simple), {**item, "score": {"S": "old"}})
+    found = item_violations(target(simple), {**item, "score": {"S": "old"}})
     assert [violation.attribute for violation in found] == [SCORE, NAME]
     async with open_client(wire_endpoint(wire)) as client:
         for fix in (Delete(), Rewrite({"score": {"N": "1"}, "name": {"S": "ann"}})):

@@ -161,7 +161,7 @@ async def test_a_delayed_request_is_traced_once():
     protocol = TracedProtocol(NO_DATABASE, operations, sink=kept, sampling=Sampling(1.0))
     await protocol.hold()
     held = protocol.answer(request("Echo", {}))
-    databases: Any = SimpleNamespace(home=NO_DATABASE, separation="shared")
+    databases: Any = SimpleNamespace(main=NO_DATABASE, separation="shared")
     protocol.resume(databases)
     assert not isinstance(held, Answer)
     assert (await held).status == 200

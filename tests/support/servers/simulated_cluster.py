@@ -447,7 +447,7 @@ class SimulatedCluster:
         await anyio.sleep(self.open_seconds)
         try:
             tables = FakeTables(database, epoch, 0)
-            databases: Any = SimpleNamespace(home=tables, separation="shared")
+            databases: Any = SimpleNamespace(main=tables, separation="shared")
             store: Any = FakeStore(database, tables.owner)
             yield OpenLeader(store, epoch, databases)
             tables.is_closed = True
@@ -470,7 +470,7 @@ class SimulatedCluster:
             lost()
 
         kept = KeptFailure()
-        databases: Any = SimpleNamespace(home=tables, separation="shared")
+        databases: Any = SimpleNamespace(main=tables, separation="shared")
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(beat)
