@@ -24,6 +24,7 @@ from dynactor.actors.derived.kafka.relay_settings import RelaySettings
 from dynactor.actors.parts.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import SystemClock
 from dynactor.api.hosting.database_host import Opening
+from dynactor.api.hosting.store_settings import StoreSettings
 from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
 from dynactor.api.keys.session_tokens import SessionTokens
 from dynactor.api.nodes.changes import Changes
@@ -199,7 +200,9 @@ class Cluster:
         membership = Membership(members, changes)
         await membership.join()
         protocol = Protocol(None, OPERATIONS.values(), NOT_IMPLEMENTED)
-        options: Any = SimpleNamespace(store=_URL, read_store=None, region="us-east-1")
+        options: Any = SimpleNamespace(
+            store=StoreSettings(url=_URL), database=SimpleNamespace(region="us-east-1")
+        )
         settings = DatabaseSettings(
             copy_messages=False,
             streams=self.streams,
