@@ -10,26 +10,26 @@ that the leader gave it, and forwards the requests to other tables to their home
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import Final, NamedTuple, TypeAlias
 
 import anyio
 import structlog
-from anyio.abc import TaskGroup
 from msgspec import MsgspecError, json
 
 from dynactor.actors.database.database import Database
 from dynactor.actors.database.databases import Databases
-from dynactor.api.admin_api.nodes_messages import NodesState, NodeState
+from dynactor.api.admin_api.nodes_messages import NodesState
 from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
 from dynactor.api.nodes.changes import Changes
 from dynactor.api.nodes.forwarding import HOME_SECONDS, Forwarding
 from dynactor.api.nodes.frames import AskInsights, AskRequestRates, ClaimsChanged, NodeMessage
+from dynactor.api.nodes.member_links import MemberLinks
 from dynactor.api.nodes.membership import BEAT_SECONDS, Membership
-from dynactor.api.nodes.node_figures import NodeFigures
+from dynactor.api.nodes.node_figures import NodeFigures, nodes_state
 from dynactor.api.nodes.node_link import AnswerLost, NodeLink, NotSent
 from dynactor.api.nodes.request_rates import RequestRates, faded
 from dynactor.api.nodes.request_tables import RequestTables, find_tables
@@ -38,12 +38,9 @@ from dynactor.api.nodes.share_keeper import OpeningShare, ShareKeeper
 from dynactor.api.nodes.spreading import SUSPECT_BEATS, LeaderStore, Spreader
 from dynactor.model.kept_failure import KeptFailure
 from dynactor.model.latency_histogram import LatencyHistogram
-from dynactor.model.members import Member
 from dynactor.storage.store import CannotOpen, InUse, StoreError, Unavailable
 from dynactor.storage.store_figures import EngineFigures, StoreFigures
 
-# A node that renews its beat, but can't be reached for that time, is cut off.
-CUT_OFF_SECONDS: Final = 3.0
 _TRY_SECONDS: Final = 0.1
 _START_SECONDS: Final = 15.0
 _RATES_SECONDS: Final = 2.0
@@ -89,22 +86,17 @@ class Node:
         self._changes = changes
         self._protocol = protocol
         self._opening = opening
-        self._linking = linking
         self._insights = insights
         self._drain_seconds = drain_seconds
         self.leadership: OpenLeader | None = None
-        # The connections to all other members, by address.
-        self._links: dict[str, NodeLink] = {}
-        # By address: since when a connection has failed, by the event loop's clock.
-        self._failed_at: dict[str, float] = {}
+        self._links = MemberLinks(membership, changes, linking)
         self._rates = RequestRates(asyncio.get_running_loop().time)
         self._leader = Runner(protocol.twin(), self._rates)
         self._share = Runner(protocol.twin(), self._rates)
         self._keeper = opening_share and ShareKeeper(
-            membership, changes, self._share, opening_share, self._tell_all
+            membership, changes, self._share, opening_share, self._links.tell_all
         )
-        self._spreader = Spreader(membership, changes, self._leader, self)
-        self._tasks: TaskGroup | None = None
+        self._spreader = Spreader(membership, changes, self._leader, self._links)
         self.forwarding = Forwarding(protocol, changes, self)
         # The reason why this node can't be the leader, until it is the leader or another node is.
         self._refusal: StoreError | None = None
@@ -119,11 +111,7 @@ class Node:
     def link(self) -> NodeLink | None:
         """The connection to the leader, if another node is the leader."""
         leader = self.membership.leader
-        return (
-            None
-            if leader is None or self.leadership is not None
-            else self._links.get(leader.address)
-        )
+        return None if leader is None or self.leadership is not None else self._links.to(leader)
 
     @property
     def is_ready(self) -> bool:
@@ -144,7 +132,7 @@ class Node:
             return ""
         is_recent = asyncio.get_running_loop().time() < self._ready_at + HOME_SECONDS
         leader = self.membership.leader
-        if is_recent and (leader is None or not self.is_cut_off(leader)):
+        if is_recent and (leader is None or not self._links.is_cut_off(leader)):
             return ""
         return "this node has no connection to a home of the tables"
 
@@ -179,28 +167,7 @@ class Node:
     @property
     def state(self) -> NodesState:
         """The cluster, as this node saw it in its last renewal."""
-        membership = self.membership
-        beat = membership.beat
-        members = () if beat is None else beat.members
-        leader = next((member.name for member in members if member.is_leader), None)
-        tables = Counter(claim.epoch for claim in membership.claims.values())
-        return NodesState(
-            membership.me.name,
-            leader,
-            0 if beat is None else beat.owned_epoch,
-            [
-                NodeState(
-                    member.name,
-                    member.address,
-                    member.version,
-                    member.is_leader,
-                    member.is_leaving,
-                    membership.still_beats(member),
-                    tables[member.share] if member.share else 0,
-                )
-                for member in members
-            ],
-        )
+        return nodes_state(self.membership)
 
     def answer_peer(self, message: Request | NodeMessage) -> Answer | Awaitable[Answer] | None:
         """The answer to another node; None if this node is not the home of a request's tables."""
@@ -235,7 +202,7 @@ class Node:
         asked = AskInsights(name, path)
         with anyio.move_on_after(HOME_SECONDS):
             while (tables := self._leader.tables) and name in tables.tables_elsewhere:
-                link = self._link_to_share(tables.tables_elsewhere[name])
+                link = self._links.to_share(tables.tables_elsewhere[name])
                 with suppress(NotSent, AnswerLost):
                     if link is not None and (answer := await link.ask(asked)).body:
                         return answer
@@ -269,7 +236,7 @@ class Node:
             claims = self.membership.claims
             homes = {claims[name].epoch if name in claims else 0 for name in names}
             if tables.is_at_home and len(homes) == 1 and (epoch := homes.pop()):
-                link = self._link_to_share(epoch)
+                link = self._links.to_share(epoch)
                 # The leader reaches nodes that this one is cut off from.
                 return link if link is not None and link.is_open else self.link
             return self.link
@@ -282,7 +249,7 @@ class Node:
                 self._spreader.note_together(names)
             return leader
         if tables.is_at_home and len(homes) == 1:
-            return self._link_to_share(homes.pop())
+            return self._links.to_share(homes.pop())
         self._spreader.gather(names)
         return None
 
@@ -328,10 +295,9 @@ class Node:
     async def run(self) -> None:
         """Renew the membership, keep the link, and be the leader if there is no other."""
         async with anyio.create_task_group() as group:
-            self._tasks = group
             group.start_soon(self.membership.run)
             group.start_soon(self.membership.keep_claims)
-            group.start_soon(self._keep_links, group)
+            group.start_soon(self._links.keep, group)
             group.start_soon(self._note_readiness)
             async with anyio.create_task_group() as roles:
                 if self._keeper is not None:
@@ -481,7 +447,7 @@ class Node:
             reports = {address: faded(rates, _RATES_SECONDS) for address, rates in reports.items()}
             with anyio.move_on_after(BEAT_SECONDS):
                 async with anyio.create_task_group() as group:
-                    for link in self._links.values():
+                    for link in self._links.all:
                         group.start_soon(_ask_rates, link, reports)
             total: defaultdict[str, float] = defaultdict(float)
             for rates in (self._rates.read(), *reports.values()):
@@ -496,97 +462,6 @@ class Node:
             if self.is_ready:
                 self._ready_at = loop.time()
             await self._changes.wait(BEAT_SECONDS)
-
-    # -- the links to the other nodes -------------------------------------------------------
-
-    async def _keep_links(self, group: TaskGroup) -> None:
-        """Keep a connection to each other member."""
-        scopes: dict[str, anyio.CancelScope] = {}
-        epoch = 0
-        while True:
-            membership = self.membership
-            members = () if membership.beat is None else membership.beat.members
-            addresses = {each.address for each in members if each.name != membership.me.name}
-            for address in sorted(addresses - scopes.keys()):
-                self._links[address] = self._linking(address)
-                scopes[address] = anyio.CancelScope()
-                group.start_soon(_run_link, self._links[address], scopes[address])
-            for address in sorted(scopes.keys() - addresses):
-                scopes.pop(address).cancel()
-                del self._links[address]
-            if membership.owned_epoch != epoch:
-                epoch = membership.owned_epoch
-                for link in self._links.values():
-                    link.is_refused = False
-            has_failed = self._note_failures()
-            if has_failed and membership.claims:
-                # Another node may have taken the tables of that node.
-                membership.ask_for_claims()
-            await self._changes.wait(_TRY_SECONDS if has_failed else BEAT_SECONDS)
-
-    def _note_failures(self) -> bool:
-        """Note since when connections have failed; return whether one has failed."""
-        now = asyncio.get_running_loop().time()
-        failed = [address for address, link in self._links.items() if link.failure]
-        self._failed_at = {address: self._failed_at.get(address, now) for address in failed}
-        return bool(failed)
-
-    def _link_to_share(self, epoch: int) -> NodeLink | None:
-        """The connection to the node with a share; None if requests to its tables wait."""
-        beat = self.membership.beat
-        members = () if beat is None else beat.members
-        member = next((each for each in members if each.share == epoch), None)
-        return None if member is None else self._links.get(member.address)
-
-    def is_connected(self, member: Member) -> bool:
-        """Whether a member can be reached."""
-        link = self._links.get(member.address)
-        return link is not None and link.is_open
-
-    def has_failed(self, member: Member) -> bool:
-        """Whether the connection to a member has ended."""
-        link = self._links.get(member.address)
-        return link is not None and bool(link.failure)
-
-    def is_cut_off(self, member: Member) -> bool:
-        """Whether a member renews its beat, but can't be reached for some time."""
-        failed_at = self._failed_at.get(member.address)
-        return (
-            failed_at is not None
-            and asyncio.get_running_loop().time() >= failed_at + CUT_OFF_SECONDS
-            and self.membership.still_beats(member) < SUSPECT_BEATS
-        )
-
-    def tell_of_claims(self, shares: Collection[int]) -> None:
-        """Tell the nodes with these shares that claims have changed."""
-        beat = self.membership.beat
-        for member in () if beat is None else beat.members:
-            link = self._links.get(member.address)
-            if member.share in shares and link is not None:
-                self._tell(link)
-        self._changes.notify()
-
-    def _tell(self, link: NodeLink) -> None:
-        if self._tasks is not None:
-            self._tasks.start_soon(_tell, link)
-
-    async def _tell_all(self) -> None:
-        """Wait until all nodes that answer have read the claims."""
-        with anyio.move_on_after(BEAT_SECONDS):
-            async with anyio.create_task_group() as group:
-                for link in self._links.values():
-                    group.start_soon(_tell, link)
-
-
-async def _run_link(link: NodeLink, scope: anyio.CancelScope) -> None:
-    with scope:
-        await link.run()
-
-
-async def _tell(link: NodeLink) -> None:
-    # Without the message, the other node reads the claims after its next beat.
-    with suppress(NotSent, AnswerLost):
-        await link.ask(ClaimsChanged())
 
 
 async def _ask_rates(link: NodeLink, reports: dict[str, dict[str, float]]) -> None:
