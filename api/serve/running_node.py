@@ -19,6 +19,7 @@ from dynactor.api.hosting.open_postgresql import (
     open_share,
     open_shared_postgresql,
 )
+from dynactor.api.hosting.store_settings import StoreSettings
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.server import listen
 from dynactor.api.keys.session_tokens import SessionTokens
@@ -57,7 +58,7 @@ async def serving_as_node(settings: ServerSettings, parts: NodeParts) -> AsyncIt
     assert address is not None
 
     def opening_share(taken_over: Callable[[], None]) -> AbstractAsyncContextManager[OpenShare]:
-        return _opening_share(settings, parts, taken_over)
+        return _opening_share(settings.store, parts, taken_over)
 
     with listen(address.host, address.port, option_prefix="--peer-listen ") as listener:
         async with _membership(settings, listener, changes := Changes()) as membership:
@@ -65,7 +66,7 @@ async def serving_as_node(settings: ServerSettings, parts: NodeParts) -> AsyncIt
                 membership,
                 changes,
                 parts.protocol,
-                lambda taken_over: _opening_home(settings, parts, taken_over),
+                lambda taken_over: _opening_home(settings.store, parts, taken_over),
                 opening_share=opening_share if parts.opening.separation == "shared" else None,
                 linking=lambda address: Link(
                     address,
@@ -119,16 +120,16 @@ async def _membership(
 
 @asynccontextmanager
 async def _opening_home(
-    settings: ServerSettings, parts: NodeParts, taken_over: Callable[[], None]
+    store_settings: StoreSettings, parts: NodeParts, taken_over: Callable[[], None]
 ) -> AsyncIterator[OpenLeader]:
     """The databases, open on this node."""
-    assert settings.store.url is not None
+    assert store_settings.url is not None
     opening = parts.opening
     async with open_shared_postgresql(
-        settings.store.url, settings.store.read_url, taken_over
+        store_settings.url, store_settings.read_url, taken_over
     ) as store:
         await refuse_unfinished_copy(store)
-        region = await settle_separation(store, opening.separation, settings.database.region)
+        region = await settle_separation(store, opening.separation, parts.opening.settings.region)
         parts.tokens.use(await session_key(store))
         try:
             if opening.separation == "shared":
@@ -143,13 +144,13 @@ async def _opening_home(
 
 @asynccontextmanager
 async def _opening_share(
-    settings: ServerSettings, parts: NodeParts, taken_over: Callable[[], None]
+    store_settings: StoreSettings, parts: NodeParts, taken_over: Callable[[], None]
 ) -> AsyncIterator[OpenShare]:
     """The database of this node's share, without tables at first."""
-    assert settings.store.url is not None
-    async with open_share(settings.store.url, settings.store.read_url, taken_over) as store:
+    assert store_settings.url is not None
+    async with open_share(store_settings.url, store_settings.read_url, taken_over) as store:
         parts.tokens.use(await session_key(store))
-        region = await settle_separation(store, "shared", settings.database.region)
+        region = await settle_separation(store, "shared", parts.opening.settings.region)
         opening = parts.opening.with_share(Share(store.epoch)).in_region(region)
         async with hosting_database(store, opening) as host:
             yield OpenShare(store, store.epoch, host.databases)

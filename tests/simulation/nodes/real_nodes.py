@@ -13,7 +13,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import copy_context
 from itertools import count
 from random import Random
-from types import SimpleNamespace
 from typing import Any, Final
 
 import anyio
@@ -200,9 +199,7 @@ class Cluster:
         membership = Membership(members, changes)
         await membership.join()
         protocol = Protocol(None, OPERATIONS.values(), NOT_IMPLEMENTED)
-        options: Any = SimpleNamespace(
-            store=StoreSettings(url=_URL), database=SimpleNamespace(region="us-east-1")
-        )
+        store = StoreSettings(url=_URL)
         settings = DatabaseSettings(
             copy_messages=False,
             streams=self.streams,
@@ -217,13 +214,13 @@ class Cluster:
         parts = assembly.NodeParts(protocol, opening, SessionTokens(), None)
 
         def opening_share(lost: Callable[[], None]) -> AbstractAsyncContextManager[OpenShare]:
-            return assembly._opening_share(options, parts, lost)
+            return assembly._opening_share(store, parts, lost)
 
         process.node = node = Node(
             membership,
             changes,
             protocol,
-            lambda lost: assembly._opening_home(options, parts, lost),
+            lambda lost: assembly._opening_home(store, parts, lost),
             opening_share=opening_share,
             linking=lambda address: SimulatedLink(
                 self, process, address.partition(":")[0], address, changes
