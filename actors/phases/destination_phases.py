@@ -33,17 +33,20 @@ from dynactor.actors.followers.stored_checkpoint import first_checkpoints
 from dynactor.actors.parts.long_work import Pieces, chained
 from dynactor.actors.parts.part import Part, Parts
 from dynactor.actors.parts.phase_machine import Phase, PhaseMachine, Subject, table_subject
+from dynactor.actors.phases.destination_messages import (
+    DisableDestination,
+    EnableDestination,
+    UpdateDestination,
+)
 from dynactor.actors.phases.log_trimming import LogTrimmer
 from dynactor.actors.phases.publishing import Publishing
 from dynactor.actors.phases.replays import Replays
 from dynactor.actors.phases.streams import StreamRegistry
-from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.followers import ActorFollowing
 from dynactor.actors.table.messages import OwnMessage
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import (
     TABLE_INDEX_ID,
-    CreationTimePrecision,
     StreamingDestination,
     TableDefinition,
 )
@@ -55,46 +58,6 @@ from dynactor.storage.catalog import Catalog, TableRecord
 from dynactor.storage.subscriber_names import destination_subscriber
 
 _log = structlog.get_logger("kafka")
-
-
-class EnableDestination(Message[StreamingDestination], frozen=True):
-    """Publish a table's changes to a topic from now on.
-
-    Raises:
-        ResourceNotFoundException, ResourceInUseException: no such table, or it is being created or
-            deleted.
-        ValidationException: there is no Kafka, a replay writes to the topic, or as
-            ``destination_rules.enabled``.
-    """
-
-    name: str
-    topic: str
-    precision: CreationTimePrecision = "MILLISECOND"
-
-
-class DisableDestination(Message[StreamingDestination], frozen=True):
-    """Stop publishing a table's changes to a topic.
-
-    Raises:
-        ResourceNotFoundException, ResourceInUseException: see ``EnableDestination``.
-        ValidationException: see ``destination_rules.disabling``.
-    """
-
-    name: str
-    topic: str
-
-
-class UpdateDestination(Message[StreamingDestination], frozen=True):
-    """Change the precision of published times.
-
-    Raises:
-        ResourceNotFoundException, ResourceInUseException: see ``EnableDestination``.
-        ValidationException: see ``destination_rules.updated``.
-    """
-
-    name: str
-    topic: str
-    precision: CreationTimePrecision
 
 
 class CheckDestinations(OwnMessage, frozen=True):

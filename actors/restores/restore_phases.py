@@ -27,7 +27,8 @@ from dynactor.actors.followers.phase_scan import PhaseScan
 from dynactor.actors.followers.stored_checkpoint import first_checkpoints
 from dynactor.actors.parts.part import Part, Parts
 from dynactor.actors.parts.phase_machine import GONE, Phase, PhaseMachine
-from dynactor.actors.phases.destination_phases import DestinationPhases, EnableDestination
+from dynactor.actors.phases.destination_messages import EnableDestination
+from dynactor.actors.phases.destination_phases import DestinationPhases
 from dynactor.actors.phases.index_phases import IndexPhases
 from dynactor.actors.phases.table_changes import TableChanges
 from dynactor.actors.restores.table_restore import RestoredItems

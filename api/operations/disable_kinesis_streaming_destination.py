@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import json
 
-from dynactor.actors.phases.destination_phases import DisableDestination
+from dynactor.actors.phases.destination_messages import DisableDestination
 from dynactor.api.access import asks
 from dynactor.api.execution.operation import Operation
 from dynactor.api.requests.call import Call

@@ -11,7 +11,7 @@ from dynactor.actors.backups.messages import CreateTableBackup
 from dynactor.actors.backups.table_backups import TableBackups
 from dynactor.actors.derived.expiry.time_to_live import subscriber_id
 from dynactor.actors.derived.expiry.time_to_live_settings import TimeToLiveSettings
-from dynactor.actors.phases.destination_phases import DisableDestination
+from dynactor.actors.phases.destination_messages import DisableDestination
 from dynactor.actors.table.messages import CreateTable, UpdateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import InternalServerError

@@ -12,7 +12,7 @@ from dynactor.actors.database.database import Database
 from dynactor.actors.database.databases import MOST_NAMESPACES, Databases, open_databases
 from dynactor.actors.derived.kafka.relay_settings import Delivery
 from dynactor.actors.parts.database_settings import DatabaseSettings
-from dynactor.actors.phases.destination_phases import EnableDestination
+from dynactor.actors.phases.destination_messages import EnableDestination
 from dynactor.actors.runtime.clock import SystemClock
 from dynactor.actors.table.messages import CreateTable
 from dynactor.api.requests.destination_arn import described, find_topic

@@ -16,7 +16,7 @@ from aiohttp import ClientSession
 from msgspec import json
 
 from dynactor.actors.database.database import Database
-from dynactor.actors.phases.destination_phases import DisableDestination, EnableDestination
+from dynactor.actors.phases.destination_messages import DisableDestination, EnableDestination
 from dynactor.actors.phases.replays import Replays
 from dynactor.actors.table.table import Table
 from dynactor.api.admin.replay_routes import parse_start

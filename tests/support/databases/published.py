@@ -11,7 +11,8 @@ from msgspec import json
 from dynactor.actors.database.database import Database
 from dynactor.actors.derived.kafka.relay import KafkaRelay
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
-from dynactor.actors.phases.destination_phases import DestinationPhases, EnableDestination
+from dynactor.actors.phases.destination_messages import EnableDestination
+from dynactor.actors.phases.destination_phases import DestinationPhases
 from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.values.item import Item

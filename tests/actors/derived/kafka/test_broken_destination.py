@@ -8,7 +8,8 @@ import pytest
 from msgspec import json
 
 from dynactor.actors.database.database import Database
-from dynactor.actors.phases.destination_phases import DestinationPhases, DisableDestination
+from dynactor.actors.phases.destination_messages import DisableDestination
+from dynactor.actors.phases.destination_phases import DestinationPhases
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import StreamingDestination
 from dynactor.model.writes.write import Delete

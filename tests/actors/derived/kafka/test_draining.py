@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from dynactor.actors.database.database import Database
-from dynactor.actors.phases.destination_phases import DisableDestination
+from dynactor.actors.phases.destination_messages import DisableDestination
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.table import Table
 from dynactor.storage import key_layout

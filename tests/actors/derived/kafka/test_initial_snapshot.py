@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from dynactor.actors.phases.destination_phases import EnableDestination
+from dynactor.actors.phases.destination_messages import EnableDestination
 from dynactor.actors.table.messages import CreateTable
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.databases.published import TOPIC, published_table, relay_settings, write_threads

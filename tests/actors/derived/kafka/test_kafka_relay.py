@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 from msgspec import structs
 
-from dynactor.actors.phases.destination_phases import DisableDestination, EnableDestination
+from dynactor.actors.phases.destination_messages import DisableDestination, EnableDestination
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.messages import CreateTable, DeleteTable
 from dynactor.model.errors import ValidationException

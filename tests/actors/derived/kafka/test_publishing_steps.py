@@ -19,7 +19,7 @@ from dynactor.actors.followers.checkpoint import Checkpoint
 from dynactor.actors.followers.followed_logs import FollowedLogs
 from dynactor.actors.followers.rounds import RoundMaker
 from dynactor.actors.followers.table_snapshot import TableSnapshot
-from dynactor.actors.phases.destination_phases import EnableDestination
+from dynactor.actors.phases.destination_messages import EnableDestination
 from dynactor.actors.table.messages import CreateTable
 from dynactor.storage import key_layout
 from dynactor.storage.store import Group

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from dynactor.actors.database.database import Database
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
-from dynactor.actors.phases.destination_phases import DisableDestination, EnableDestination
+from dynactor.actors.phases.destination_messages import DisableDestination, EnableDestination
 from dynactor.actors.table.messages import CreateTable
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import StreamSettings

@@ -11,7 +11,7 @@ import pytest
 
 from dynactor.actors.derived.kafka.kafka_sink import KafkaSink
 from dynactor.actors.derived.kafka.replay_progress import ReplayStart
-from dynactor.actors.phases.destination_phases import EnableDestination
+from dynactor.actors.phases.destination_messages import EnableDestination
 from dynactor.actors.phases.replays import CancelReplay, Replays
 from dynactor.actors.table.messages import CreateTable, DeleteTable
 from dynactor.actors.table.table import Table
