@@ -17,8 +17,6 @@ from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.servers.postgresql import Postgresql, running_postgresql
 
 HEAD, OTHER = b"\x02a", b"\x02b"
-# The longest time for what must not wait for a slow commit, which takes longer than that.
-
 WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' ORDER BY backend_start"
 
 
