@@ -13,7 +13,12 @@ import structlog
 
 from dynactor.model.pauses import CONNECT_SECONDS
 from dynactor.storage.postgresql.address import Address
-from dynactor.storage.postgresql.errors import FAILURES, ends_connection, translate
+from dynactor.storage.postgresql.errors import (
+    FAILURES,
+    ends_connection,
+    terminable,
+    translate,
+)
 from dynactor.storage.postgresql.sql import SESSION_SETTINGS
 from dynactor.storage.store import Closed, Unavailable
 
@@ -109,7 +114,8 @@ class Connections:
         timer = asyncio.get_running_loop().call_later(seconds, connection.terminate)
         is_usable = False
         try:
-            result = await work(connection)
+            with terminable(connection):
+                result = await work(connection)
         except FAILURES as error:
             # A transaction that failed would refuse the next statements.
             is_usable = not ends_connection(error) and not connection.is_in_transaction()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import asyncpg
@@ -77,6 +79,23 @@ def translate(error: Exception) -> StoreError:
     if code.startswith(_UNAVAILABLE):
         return Unavailable(text)
     return Damaged(text)
+
+
+@contextmanager
+def terminable(connection: Any) -> Iterator[None]:
+    """Run statements on a connection that may be terminated between two of their messages.
+
+    A terminated connection of asyncpg has no protocol any more.
+
+    Raises:
+        asyncpg.ConnectionDoesNotExistError: the connection was terminated.
+    """
+    try:
+        yield
+    except AttributeError as error:
+        if not connection.is_closed():
+            raise
+        raise asyncpg.ConnectionDoesNotExistError("the connection was terminated") from error
 
 
 def is_lock_timeout(error: Exception) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from dynactor.storage.postgresql.connections import STATEMENT_SECONDS, Connections
-from dynactor.storage.postgresql.errors import FAILURES, translate
+from dynactor.storage.postgresql.errors import FAILURES, terminable, translate
 from dynactor.storage.postgresql.keys import stored
 from dynactor.storage.postgresql.pages import Bounds, NotInOneStatement, PageReader
 from dynactor.storage.postgresql.point_reads import PointReads
@@ -255,7 +255,8 @@ class SnapshotView:
             timer = asyncio.get_running_loop().call_later(STATEMENT_SECONDS, connection.terminate)
             is_done = False
             try:
-                result = await work(connection)
+                with terminable(connection):
+                    result = await work(connection)
             except FAILURES as error:
                 failure = translate(error)
                 if isinstance(failure, Closed):
