@@ -1,7 +1,8 @@
 """Options of ``dynactor serve``, as annotations of the settings that they set.
 
-An option is defined once, such as ``Annotated[float, Option("--drain-seconds", Group.PROCESS)]`` on
-a field of the settings that use it. The field's default is the option's, and the text below is its
+An option is defined once, such as
+``Annotated[float, Option("--drain-seconds", OptionGroup.PROCESS)]`` on a field of the settings that
+use it. The field's default is the option's, and the text below is its
 help. ``api/options`` collects all options and builds the settings.
 """
 
@@ -14,7 +15,7 @@ from typing import Any
 from msgspec import UNSET, Struct
 
 
-class Group(StrEnum):
+class OptionGroup(StrEnum):
     """The groups of options, in the order of the page Configuration."""
 
     ACCESS = "Addresses and access"
@@ -42,7 +43,7 @@ class Option(Struct, frozen=True):
     """An option. A number without ``parse`` is finite, and at least 0 without other limits."""
 
     name: str
-    group: Group
+    group: OptionGroup
     # Makes the field's value from the given one, or raises a ConfigurationError.
     parse: Callable[[Any], Any] | None = None
     # The type and the default of the given value, if they are not the field's own.

@@ -24,7 +24,7 @@ _OURS: Final = frozenset(
 )
 
 
-class Taken(CannotOpen):
+class PathTaken(CannotOpen):
     """The target path exists already."""
 
 
@@ -79,7 +79,7 @@ def _lock(lock: int, directory: Path) -> None:
 def _clear(unfinished: Path, directory: Path) -> None:
     """Remove the remains of a crash. The lock guarantees that no other process builds here."""
     if os.path.lexists(directory):
-        raise Taken(f"There is a backup of that name: {directory}")
+        raise PathTaken(f"There is a backup of that name: {directory}")
     if not os.path.lexists(unfinished):
         return
     if unfinished.is_symlink() or not {each.name for each in unfinished.iterdir()} <= _OURS:

@@ -99,7 +99,10 @@ async def _checksums(store: Store) -> list[CopiedTable]:
         for row in page:
             namespace, key = key_layout.split_namespace(row.key)
             kind = key_layout.row_kind(key)
-            owner = (namespace, key_layout.owner_of(key)[0] if kind == "item or entry" else 0)
+            owner = (
+                namespace,
+                key_layout.table_and_index(key)[0] if kind == "item or entry" else 0,
+            )
             if kind == "table":
                 definition = catalog.decode_record(row.value).definition
                 names[namespace, definition.table_id] = definition.name

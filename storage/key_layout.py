@@ -191,11 +191,11 @@ def row_kind(row_key: bytes) -> RowKind:
     if row_key[:1] == _PARTITION_HEAD:
         return "partition"
     # The sizes of item collections have keys among the rows of their table.
-    is_row = row_key[:1] == _ROW and owner_of(row_key)[1] != _COLLECTIONS
+    is_row = row_key[:1] == _ROW and table_and_index(row_key)[1] != _COLLECTIONS
     return "item or entry" if is_row else "other"
 
 
-def owner_of(row_key: bytes) -> tuple[int, int]:
+def table_and_index(row_key: bytes) -> tuple[int, int]:
     """The ids of the table and the index in a row's key.
 
     Raises:
@@ -208,7 +208,7 @@ def owner_of(row_key: bytes) -> tuple[int, int]:
     return table_id, index_id
 
 
-def end_of(prefix: bytes) -> bytes:
+def prefix_end(prefix: bytes) -> bytes:
     """The first key after all keys with this prefix."""
     trimmed = prefix.rstrip(b"\xff")
     return trimmed[:-1] + bytes([trimmed[-1] + 1])
@@ -349,13 +349,13 @@ def filling_cursor(table_id: int) -> bytes:
 def index_range(table_id: int, index_id: int) -> tuple[bytes, bytes]:
     """All rows of an index; the end is exclusive."""
     prefix = row_prefix(table_id, index_id)
-    return prefix, end_of(prefix)
+    return prefix, prefix_end(prefix)
 
 
 def index_checkpoint_range(table_id: int, index_id: int) -> tuple[bytes, bytes]:
     """All checkpoints of an index's followers, and the cursor of its backfill."""
     prefix = backfill_cursor(table_id, index_id)
-    return prefix, end_of(prefix)
+    return prefix, prefix_end(prefix)
 
 
 def trim(table_id: int, partition_number: int) -> bytes:
@@ -376,7 +376,7 @@ def checkpoint(subscriber: bytes, partition_number: int) -> bytes:
 def subscriber_checkpoints(subscriber: bytes) -> tuple[bytes, bytes]:
     """All checkpoints of a subscriber; the end is exclusive."""
     prefix = _CHECKPOINT + subscriber
-    return prefix, end_of(prefix)
+    return prefix, prefix_end(prefix)
 
 
 def checkpoint_partition(row_key: bytes) -> int:
@@ -390,7 +390,7 @@ def stream(table_id: int, label: str) -> bytes:
     return _STREAM + _NUMBER.pack(table_id) + label.encode()
 
 
-def streams_of(table_id: int) -> tuple[bytes, bytes]:
+def stream_range(table_id: int) -> tuple[bytes, bytes]:
     """All streams of a table; the end is exclusive."""
     return _STREAM + _NUMBER.pack(table_id), _STREAM + _NUMBER.pack(table_id + 1)
 

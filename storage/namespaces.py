@@ -119,7 +119,7 @@ class _SliceKeys:
         if end[0] == start[0]:
             return prefix + start[1:], prefix + end[1:]
         assert end == bytes([start[0] + 1]), "a range has keys of one kind"
-        return prefix + start[1:], key_layout.end_of(prefix)
+        return prefix + start[1:], key_layout.prefix_end(prefix)
 
     def within(self, row: Row) -> Row:
         """A stored row with its key in the namespace."""

@@ -68,5 +68,5 @@ async def load_bulk_operations(view: View) -> list[BulkOperation]:
 
 
 async def _load(view: View, prefix: bytes, decoder: msgpack.Decoder[T]) -> list[T]:
-    rows = rows_in(view, prefix, key_layout.end_of(prefix))
+    rows = rows_in(view, prefix, key_layout.prefix_end(prefix))
     return [decoder.decode(row.value) async for row in rows]

@@ -35,7 +35,7 @@ class ListedChange(NamedTuple):
     record_bytes: int
 
 
-def period_of(time_us: int) -> int:
+def time_period(time_us: int) -> int:
     """The period of a commit time. Numbers start at 1."""
     return time_us // PERIOD_US + 1
 

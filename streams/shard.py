@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 from dynactor.model.definitions.table import StreamViewType
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.limits import DAY_SECONDS
-from dynactor.model.option import Group, Option
+from dynactor.model.option import Option, OptionGroup
 from dynactor.streams.sequence_number import SequenceNumber
 
 _MILLISECONDS: Final = 1_000
@@ -27,14 +27,14 @@ _ID_HEX_DIGITS: Final = 8
 class ShardSettings(Struct, frozen=True):
     """The time that an open shard grows, and the retention of records."""
 
-    shard_roll_seconds: Annotated[float, Option("--shard-roll-seconds", Group.TEST_TIMES)] = (
+    shard_roll_seconds: Annotated[float, Option("--shard-roll-seconds", OptionGroup.TEST_TIMES)] = (
         4 * 60 * 60
     )
     """Age at which a shard of a stream is closed and continued by another one."""
 
-    retention_seconds: Annotated[float, Option("--stream-retention-seconds", Group.TEST_TIMES)] = (
-        DAY_SECONDS
-    )
+    retention_seconds: Annotated[
+        float, Option("--stream-retention-seconds", OptionGroup.TEST_TIMES)
+    ] = DAY_SECONDS
     """Seconds that stream records can be read."""
 
 

@@ -10,7 +10,7 @@ from dynactor.actors.backups.table_backup_copy import BackupCopy
 from dynactor.actors.feeds.change_feed import ChangeFeed
 from dynactor.actors.followers.changes_copy import ChangesCopy
 from dynactor.actors.followers.pacing import Pacing
-from dynactor.actors.followers.sink import Contract, Gap, Order
+from dynactor.actors.followers.sink import ChangeOrder, Contract, Gap
 from dynactor.actors.followers.table_copy import TableCopy
 from dynactor.actors.table.followers import Subscription
 from dynactor.model.tables.table_backup import (
@@ -41,7 +41,7 @@ class KeptLogs:
     """Keeps a table's logs for a backup. The copy reads them from the store."""
 
     subscription = Subscription.ALL
-    contract = Contract(Order.NONE, Gap.END, trim_delay_bytes=None)
+    contract = Contract(ChangeOrder.NONE, Gap.END, trim_delay_bytes=None)
 
     def split(self, parent: int, children: list[ChangeFeed]) -> None:
         """Do nothing: the copy reads the logs that exist after its last page."""

@@ -30,7 +30,7 @@ _PROBES: Final = 32
 _WALKED_ROWS: Final = 4
 
 
-class Part(NamedTuple):
+class LogPart(NamedTuple):
     """A period of a log. Only changes with counters above ``after`` are searched."""
 
     partition_number: int
@@ -40,7 +40,7 @@ class Part(NamedTuple):
 
 async def encode_parts(
     view: RowReads, past: LogPositions, numbers: Sequence[int], first_period: int
-) -> list[Part]:
+) -> list[LogPart]:
     """The periods of some logs with changes since the positions, in the order of the changes."""
     parts = []
     for number in numbers:
@@ -57,7 +57,7 @@ async def encode_parts(
         if last:
             last_period = key_layout.listed_period(last[0].key)
             parts += [
-                Part(number, period, after) for period in range(first_period, last_period + 1)
+                LogPart(number, period, after) for period in range(first_period, last_period + 1)
             ]
     return parts
 
@@ -74,12 +74,12 @@ def next_start(position: bytes) -> bytes:
 class ListedChanges:
     """The changes in some parts of logs since the positions of a past state."""
 
-    def __init__(self, view: View, past: LogPositions, parts: Sequence[Part]) -> None:
+    def __init__(self, view: View, past: LogPositions, parts: Sequence[LogPart]) -> None:
         self._view = view
         self._past = past
         self._parts = parts
 
-    async def of_items(self, positions: Iterable[bytes]) -> dict[bytes, ListedChange]:
+    async def at_positions(self, positions: Iterable[bytes]) -> dict[bytes, ListedChange]:
         """The first change of each item since then, by position, if it has one."""
         found: dict[bytes, Row] = {}
         pending = list(positions)
@@ -90,10 +90,10 @@ class ListedChanges:
             wanted = [(part, position) for part in parts for position in pending]
             ranges = [_range_after(part, position, -1) for part, position in wanted]
             pages = await self._view.first_rows(ranges, max_rows=1)
-            for part, of_part in zip(parts, _batched(pages, len(pending)), strict=True):
+            for part, part_pages in zip(parts, _batched(pages, len(pending)), strict=True):
                 first = {
                     position: rows[0]
-                    for position, rows in zip(pending, of_part, strict=True)
+                    for position, rows in zip(pending, part_pages, strict=True)
                     if rows
                 }
                 await self._add(found, part, first)
@@ -110,12 +110,12 @@ class ListedChanges:
             least one position of a changed item, or it is the whole range.
         """
         most = max(_LEAST_ROWS, max_rows // max(1, len(self._parts)))
-        ranges = [_range_of(part, wanted) for part in self._parts]
+        ranges = [_part_range(part, wanted) for part in self._parts]
         pages = await self._view.first_rows(ranges, max_rows=most, reverse=reverse)
         if not reverse:
             await self._skip_start(wanted.start, ranges, pages, most)
         known = wanted
-        incomplete: dict[Part, bytes] = {}
+        incomplete: dict[LogPart, bytes] = {}
         for part, rows in zip(self._parts, pages, strict=True):
             if len(rows) < most:
                 continue
@@ -155,7 +155,9 @@ class ListedChanges:
                 again = (next_start(rows[-1].key[:-COUNTER_BYTES]), ranges[place][1])
                 (pages[place],) = await self._view.first_rows([again], max_rows=most)
 
-    async def _add(self, found: dict[bytes, Row], part: Part, first: Mapping[bytes, Row]) -> None:
+    async def _add(
+        self, found: dict[bytes, Row], part: LogPart, first: Mapping[bytes, Row]
+    ) -> None:
         """Add the first changes after the positions of the state, from the first ones in a part."""
         before = {}
         for position, row in first.items():
@@ -175,8 +177,8 @@ class ListedChanges:
             ]
             pages = await self._view.first_rows(ranges, max_rows=1)
             again = {}
-            for position, of_item in zip(before, _batched(pages, 2), strict=True):
-                rows = [row for page in of_item for row in page]
+            for position, item_pages in zip(before, _batched(pages, 2), strict=True):
+                rows = [row for page in item_pages for row in page]
                 if not rows:
                     continue
                 row = min(rows, key=_counter)
@@ -187,7 +189,7 @@ class ListedChanges:
             before = again
 
     async def _walk(
-        self, found: dict[bytes, Row], part: Part, before: dict[bytes, Row]
+        self, found: dict[bytes, Row], part: LogPart, before: dict[bytes, Row]
     ) -> dict[bytes, Row]:
         """Read all changes of many items in a part, instead of searching them one by one.
 
@@ -219,7 +221,7 @@ class ListedChanges:
         )
         return unreached
 
-    def _is_after(self, part: Part, row: Row) -> bool:
+    def _is_after(self, part: LogPart, row: Row) -> bool:
         """Whether a change came after the positions, and does not count as an earlier one."""
         counter = _counter(row)
         return counter > part.after and not self._past.is_earlier(part.partition_number, counter)
@@ -230,15 +232,15 @@ def _counter(row: Row) -> int:
     return counter
 
 
-def _range_of(part: Part, wanted: KeyRange) -> tuple[bytes, bytes]:
+def _part_range(part: LogPart, wanted: KeyRange) -> tuple[bytes, bytes]:
     """The keys of the first changes at some positions."""
     prefix = key_layout.listed_prefix(part.partition_number, part.period, is_first=True)
-    end = key_layout.end_of(prefix) if wanted.end is None else prefix + wanted.end
+    end = key_layout.prefix_end(prefix) if wanted.end is None else prefix + wanted.end
     return prefix + wanted.start, end
 
 
 def _range_after(
-    part: Part, position: bytes, counter: int, *, is_first: bool = True
+    part: LogPart, position: bytes, counter: int, *, is_first: bool = True
 ) -> tuple[bytes, bytes]:
     """The keys of an item's first or later changes in a period, after a counter."""
     prefix = key_layout.listed_prefix(part.partition_number, part.period, is_first=is_first)

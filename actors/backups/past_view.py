@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 import anyio
 
-from dynactor.actors.backups.listed_changes import ListedChanges, Part, encode_parts, next_start
+from dynactor.actors.backups.listed_changes import ListedChanges, LogPart, encode_parts, next_start
 from dynactor.actors.followers import log_positions
 from dynactor.actors.followers.checkpoint import Checkpoint
 from dynactor.actors.followers.log_positions import LogPositions
@@ -63,7 +63,7 @@ class PastView:
         self._store = store
         recovery = definition.point_in_time_recovery
         self._lists_changes = recovery is not None and recovery.lists_changes
-        self._first_period = changes_by_key.period_of(epoch_us)
+        self._first_period = changes_by_key.time_period(epoch_us)
         self._definition = definition
         self._past = past
         self._prefix = key_layout.row_prefix(definition.table_id)
@@ -112,7 +112,7 @@ class PastView:
         """The values of changed or missing rows, from the first listed change of each."""
         positions = [row[len(self._prefix) :] for row in rows]
         ranges = [KeyRange(position, position + b"\x00") for position in positions]
-        changes = await (await self._listed(ranges)).of_items(positions)
+        changes = await (await self._listed(ranges)).at_positions(positions)
         values: dict[bytes, bytes | None] = dict.fromkeys(rows)
         async with aclosing(self._old_items(changes)) as items:
             async for position, old in items:
@@ -125,9 +125,9 @@ class PastView:
         Rows must be read before, so that no change of theirs is missing.
         """
 
-        async def read(view: View) -> list[Part]:
+        async def read(view: View) -> list[LogPart]:
             record = await self._record(view)
-            numbers = _logs_of(record, ranges)
+            numbers = _range_logs(record, ranges)
             return await encode_parts(view, self._past, numbers, self._first_period)
 
         parts = await self._store.in_snapshot(read, calls_once=False)
@@ -261,8 +261,8 @@ class PastView:
                 size_bytes += len(self._prefix) + len(position)
                 size_bytes += len(value) if isinstance(value, bytes) else _row_bytes(value)
                 if len(found) + len(chosen) == max_rows or size_bytes >= max_bytes:
-                    return found + await self._rows_of(chosen)
-            found += await self._rows_of(chosen)
+                    return found + await self._chosen_rows(chosen)
+            found += await self._chosen_rows(chosen)
             if reverse:
                 wanted = _Span(wanted.start, self._prefix + known.start)
             elif known.end is None:
@@ -296,7 +296,7 @@ class PastView:
         """Whether there was an item at the positions, if this is its first change after them."""
         return change.old_version > 0 and self._past.is_before(change.old_version)
 
-    async def _rows_of(self, chosen: Sequence[tuple[bytes, bytes | ListedChange]]) -> list[Row]:
+    async def _chosen_rows(self, chosen: Sequence[tuple[bytes, bytes | ListedChange]]) -> list[Row]:
         """Unchanged rows, and the rows of items before their changes, by position."""
         changes = {position: value for position, value in chosen if isinstance(value, ListedChange)}
         values = {position: value for position, value in chosen if isinstance(value, bytes)}
@@ -376,7 +376,7 @@ class PastView:
             return record, await log_positions.ends(view, record)
 
         record, ends = await self._store.in_snapshot(read, calls_once=False)
-        for number in _logs_of(record, ranges):
+        for number in _range_logs(record, ranges):
             after = counters.get(number, self._past.start_counter(number))
             while after is not None and after < ends[number].counter:
                 records = await log_positions.read(self._store.durable(), number, after)
@@ -407,7 +407,7 @@ class _ReplacedRows:
         self.counters: dict[int, int] = {}
         self._definition = definition
         self._reverse = reverse
-        _, self._index_id = key_layout.owner_of(span.start)
+        _, self._index_id = key_layout.table_and_index(span.start)
         self._prefix = key_layout.row_prefix(definition.table_id, self._index_id)
         is_open = not span.end.startswith(self._prefix)
         self.positions = KeyRange(
@@ -422,7 +422,7 @@ class _ReplacedRows:
         """The positions in the table of all items whose entries may be in the span."""
         start, end = (None if each is None else each[: keys.HASH_BYTES] for each in self.positions)
         is_open = end is None or not end.strip(b"\xff")
-        return KeyRange(start or b"", None if is_open else key_layout.end_of(end or b""))
+        return KeyRange(start or b"", None if is_open else key_layout.prefix_end(end or b""))
 
     def covers_first(self, wanted: _Span) -> bool:
         """Whether the first keys to read of a span are in this one."""
@@ -439,7 +439,7 @@ class _ReplacedRows:
 
     def add(self, item: StoredItem) -> None:
         """Add the row of an item, or of its entry in the local index."""
-        row = self._row_of(item)
+        row = self._index_row(item)
         if row is None or not self.span.start <= row.key < self.span.end:
             return
         self._values[row.key] = row.value
@@ -447,14 +447,14 @@ class _ReplacedRows:
         if self._size_bytes > _REPLACED_BYTES and len(self._values) > 1:
             self._shorten()
 
-    def _row_of(self, item: StoredItem) -> Row | None:
+    def _index_row(self, item: StoredItem) -> Row | None:
         partition_key, sort_key = keys.encoded_parts(self._definition.key_schema, item.item)
         if self._index_id == TABLE_INDEX_ID:
             return Row(self._prefix + partition_key + sort_key, codec.encode(item))
-        for of_index in local_changes(self._definition, None, item):
-            entry = of_index.new
-            if of_index.definition.index_id == self._index_id and entry is not None:
-                position = entry_position(of_index.definition, entry.item, sort_key)
+        for index_change in local_changes(self._definition, None, item):
+            entry = index_change.new
+            if index_change.definition.index_id == self._index_id and entry is not None:
+                position = entry_position(index_change.definition, entry.item, sort_key)
                 return Row(self._prefix + position, codec.encode(entry))
         return None
 
@@ -475,7 +475,7 @@ def _row_bytes(change: ListedChange) -> int:
     return codec.HEADER_BYTES + change.old_bytes
 
 
-def _logs_of(record: TableRecord, ranges: Sequence[KeyRange]) -> list[int]:
+def _range_logs(record: TableRecord, ranges: Sequence[KeyRange]) -> list[int]:
     """The numbers of the logs that may have changes in these ranges, parents before children."""
     partitions = PartitionMap(record.partitions)
     numbers = {

@@ -18,7 +18,7 @@ from msgspec import structs
 
 from dynactor.actors.backups.backup_copies import PastState
 from dynactor.actors.catalog import definition_commit
-from dynactor.actors.catalog.definition_commit import Stored
+from dynactor.actors.catalog.definition_commit import CommittedDefinition
 from dynactor.actors.parts.part import Part, Parts
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.mailbox import Message
@@ -88,13 +88,13 @@ class RecoverySwitch(Part):
         await self._parts.resume(table)
 
     async def _enable(self, table: Table, period_days: int) -> None:
-        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> CommittedDefinition:
             # All changes up to these counters were made before now, and all others are recorded.
             recovery = PointInTimeRecovery(
                 self._clock.now_epoch_seconds(), dict(counters), period_days, lists_changes=True
             )
             definition = structs.replace(record.definition, point_in_time_recovery=recovery)
-            return Stored(structs.replace(record, definition=definition))
+            return CommittedDefinition(structs.replace(record, definition=definition))
 
         await definition_commit.redefine(self._owner, table, table.definition, storing)
 

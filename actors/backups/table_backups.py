@@ -22,7 +22,7 @@ from msgspec import structs
 from dynactor.actors.backups.backup_copies import CopyRun, KeptLogs, PastState, backup_subscriber
 from dynactor.actors.backups.messages import CreateTableBackup, DeleteTableBackup
 from dynactor.actors.catalog import definition_commit
-from dynactor.actors.catalog.definition_commit import Stored
+from dynactor.actors.catalog.definition_commit import CommittedDefinition
 from dynactor.actors.followers.pacing import Pacing
 from dynactor.actors.followers.stored_checkpoint import first_checkpoints
 from dynactor.actors.followers.table_copy import stored_positions
@@ -31,7 +31,7 @@ from dynactor.actors.parts.part import Part, Parts
 from dynactor.actors.parts.phase_machine import GONE, Phase, PhaseMachine, Subject
 from dynactor.actors.phases.space_reclaim import LARGE_BYTES, SpaceReclaimer, reclaim_row
 from dynactor.actors.phases.streams import StreamRegistry
-from dynactor.actors.table.state import state_of
+from dynactor.actors.table.state import table_state
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import (
     BackupInUseException,
@@ -45,8 +45,8 @@ from dynactor.model.tables.table_backup import (
     SYSTEM_SUFFIX,
     TableBackup,
     TableBackupId,
+    backup_label,
     is_restoring,
-    label_of,
 )
 from dynactor.model.tables.table_rules import in_use
 from dynactor.storage import key_layout, table_backups
@@ -304,13 +304,13 @@ class TableBackups(Part):
         await self._machine.resume(_subject(backup))
 
     async def _new_backup(self, name: str, table: Table, suffix: str | None = None) -> TableBackup:
-        state = await state_of(table)
+        state = await table_state(table)
         # Round down to milliseconds, as answers do. Otherwise a client that lists backups up to
         # this time would miss this one.
         now_milliseconds = int(self._clock.now_epoch_seconds() * _MILLISECONDS)
         while True:
             backup = TableBackup(
-                label_of(
+                backup_label(
                     now_milliseconds, suffix or self._randomness.randbytes(_SUFFIX_BYTES).hex()
                 ),
                 name,
@@ -435,11 +435,11 @@ class TableBackups(Part):
         """
         subscriber = backup_subscriber(backup)
 
-        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> CommittedDefinition:
             positions = counters if past is None else past.positions
             # Other nodes may have assigned numbers since an earlier attempt.
             head = structs.replace(self._owner.head, next_table_id=backup.rows_id + 1)
-            return Stored(
+            return CommittedDefinition(
                 definition_commit.with_follower(record, subscriber, positions),
                 puts=[*puts, *first_checkpoints(subscriber, positions)],
                 catalog_head=head if is_new else None,
@@ -467,9 +467,9 @@ class TableBackups(Part):
             await self._owner.change(puts=puts, deletes=deletes, discards=discards)
             return
 
-        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> CommittedDefinition:
             del counters
-            return Stored(
+            return CommittedDefinition(
                 definition_commit.without_followers(record, [subscriber]),
                 puts=puts,
                 deletes=deletes,

@@ -22,7 +22,7 @@ from dynactor.storage.catalog import (
 from dynactor.storage.store import Group
 
 
-class Stored(NamedTuple):
+class CommittedDefinition(NamedTuple):
     """A table's record, and other rows to store with it.
 
     ``catalog_head`` is the catalog's head after new numbers were assigned. ``heads`` begin or end
@@ -39,12 +39,12 @@ class Stored(NamedTuple):
     during: AbstractContextManager[None] = nullcontext()
 
 
-_Storing: TypeAlias = Callable[[TableRecord, Mapping[int, int]], Stored]
+_Storing: TypeAlias = Callable[[TableRecord, Mapping[int, int]], CommittedDefinition]
 
 
-def _record_alone(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+def _record_alone(record: TableRecord, counters: Mapping[int, int]) -> CommittedDefinition:
     del counters
-    return Stored(record)
+    return CommittedDefinition(record)
 
 
 async def redefine(

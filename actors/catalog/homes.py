@@ -174,7 +174,7 @@ class Homes:
         groups = self._tables.groups
         merged = {groups.get(name, name) for name in names}
         group = min(merged)
-        wanted = {*names, *(name for name, of_it in groups.items() if of_it in merged), group}
+        wanted = {*names, *(name for name, current in groups.items() if current in merged), group}
         changes = [
             Group(
                 key_layout.table_group(name),

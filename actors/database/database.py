@@ -26,7 +26,7 @@ from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.splitting.split_watch import SplitWatch
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.messages import UrgentMessage
-from dynactor.actors.table.state import TableState, state_of
+from dynactor.actors.table.state import TableState, table_state
 from dynactor.actors.table.table import Table
 from dynactor.actors.transactions.coordinator import Transactions
 from dynactor.model.definitions.table import TableDefinition
@@ -213,5 +213,5 @@ class Database:
             ResourceNotFoundException: there is no such table.
         """
         table = self._tables.named(name)
-        state = await state_of(table)
+        state = await table_state(table)
         return structs.replace(state, growing=self.part(Splitter).growing(table))

@@ -146,7 +146,7 @@ async def open_databases(
     def open_one(namespace: Namespace) -> AbstractAsyncContextManager[Database]:
         return open_database(
             StoreSlice(store, namespace),
-            settings_of(namespace, settings),
+            namespace_settings(namespace, settings),
             clock,
             broker,
             keeps_clock=False,
@@ -171,7 +171,7 @@ async def open_databases(
     kept.raise_again()
 
 
-def settings_of(namespace: Namespace, settings: DatabaseSettings) -> DatabaseSettings:
+def namespace_settings(namespace: Namespace, settings: DatabaseSettings) -> DatabaseSettings:
     """The settings of a namespace's database."""
     prefix = topic_namespace(namespace.region, namespace.access_key_id)
     relays = settings.relays

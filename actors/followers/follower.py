@@ -17,7 +17,7 @@ from dynactor.actors.feeds.change_feed import ChangeFeed
 from dynactor.actors.followers.checkpoint import Checkpoint
 from dynactor.actors.followers.followed_log import FollowedLog
 from dynactor.actors.followers.sink import Delivery, Gap, MessageSink, RowSink, row_changes
-from dynactor.actors.followers.stored_checkpoint import Outcome
+from dynactor.actors.followers.stored_checkpoint import CommitOutcome
 from dynactor.actors.runtime.cancellation import outcomes
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.errors import InternalServerError
@@ -182,16 +182,16 @@ class Follower:
             [(row, b"") for row in changes.puts],
             changes.deletes,
         )
-        if outcome is Outcome.STORED:
+        if outcome is CommitOutcome.STORED:
             self._unstored_records = 0
             if changes.puts:
                 sink.committed(changes.puts)
             self._move(position)
-        elif outcome is Outcome.CHANGED:
+        elif outcome is CommitOutcome.CHANGED:
             # Rows of earlier runs may be lost with their checkpoint: apply those runs again.
             self._unstored_records = 0
             self.log.position = self.log.stored
-        return outcome is not Outcome.STOPPED
+        return outcome is not CommitOutcome.STOPPED
 
     async def _end(self, end: Checkpoint) -> None:
         """Store that the log was followed to its end, however long the store refuses writes."""

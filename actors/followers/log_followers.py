@@ -9,7 +9,7 @@ from typing import Any
 from dynactor.actors.feeds.change_feed import ChangeFeed
 from dynactor.actors.followers import followed_log
 from dynactor.actors.followers.follower import Follower
-from dynactor.actors.followers.sink import MessageSink, Order, RowSink
+from dynactor.actors.followers.sink import ChangeOrder, MessageSink, RowSink
 from dynactor.actors.runtime.supervisor import Supervisor
 
 
@@ -44,7 +44,7 @@ class LogFollowers(Mapping[int, Follower]):
         for feed in feeds:
             sink = self._sink_for(feed)
             parent = None if feed.parent is None else self._followers.get(feed.parent)
-            is_ordered = sink.contract.order is Order.ITEM
+            is_ordered = sink.contract.order is ChangeOrder.ITEM
             follower = Follower(
                 self._name,
                 self._subscriber_id,

@@ -14,12 +14,12 @@ from typing import NamedTuple
 from dynactor.storage.store import Row
 
 
-class TransferFailed(Exception):
+class OutsideFailed(Exception):
     """The outside can't be used or has bad data, so the scan ends."""
 
 
 class Outlet(ABC):
-    """Writes the items of a table outside of the store. All methods raise ``TransferFailed``.
+    """Writes the items of a table outside of the store. All methods raise ``OutsideFailed``.
 
     The rows that are scanned must not change meanwhile.
     """
@@ -49,7 +49,7 @@ class LoadedRows(NamedTuple):
 
 
 class Inlet(ABC):
-    """Loads rows from outside of the store. All methods raise ``TransferFailed``."""
+    """Loads rows from outside of the store. All methods raise ``OutsideFailed``."""
 
     @property
     @abstractmethod

@@ -22,7 +22,7 @@ from dynactor.actors.feeds.coalesced_wakeups import wait_wakeup
 from dynactor.actors.followers.followed_logs import FollowedLogs
 from dynactor.actors.followers.round_sink import M, Round, RoundSender, RoundSink
 from dynactor.actors.followers.rounds import RoundMaker
-from dynactor.actors.followers.sink import Order
+from dynactor.actors.followers.sink import ChangeOrder
 from dynactor.actors.followers.table_snapshot import TableSnapshot
 from dynactor.actors.runtime.cancellation import cancel_when
 from dynactor.actors.runtime.clock import Clock
@@ -78,7 +78,9 @@ class RoundFollower(Generic[M]):
         on_progress: Callable[[], None],
         on_current: Callable[[], None],
     ) -> None:
-        assert sink.contract.order is Order.ITEM, "parents' logs are read before their children's"
+        assert sink.contract.order is ChangeOrder.ITEM, (
+            "parents' logs are read before their children's"
+        )
         self.is_running = False
         self.needs_snapshot = needs_snapshot
         # Number of changes and items, and bytes of messages, that were acknowledged.

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import structlog
 
-from dynactor.actors.followers.outside import Inlet, Outlet, TransferFailed
+from dynactor.actors.followers.outside import Inlet, Outlet, OutsideFailed
 from dynactor.actors.followers.pacing import Pacing
 from dynactor.actors.followers.sink import FillSink, RowSink, Send, TakeUnits
-from dynactor.actors.followers.stored_checkpoint import Outcome, StoredCheckpoint
+from dynactor.actors.followers.stored_checkpoint import CommitOutcome, StoredCheckpoint
 from dynactor.actors.runtime.cancellation import outcomes
 from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
@@ -127,7 +127,7 @@ class TableScan:
                 is_whole = await self._scan(stopped)
             except Fenced:
                 raise
-            except TransferFailed as error:
+            except OutsideFailed as error:
                 assert self._failed is not None
                 self._failed(str(error))
                 return
@@ -150,7 +150,7 @@ class TableScan:
     async def _scan(self, stopped: asyncio.Future[None]) -> bool:
         """Read from the cursor to the end; False if the scan was stopped first."""
         await self._start()
-        end = key_layout.end_of(self._prefix)
+        end = key_layout.prefix_end(self._prefix)
         loop = asyncio.get_running_loop()
         sink = self._sink
         try:
@@ -245,9 +245,9 @@ class TableScan:
     ) -> bool:
         """Commit the rows for a page; False if the scan was stopped first."""
         outcome = await self._checkpoint.commit(self._next, stopped, sink.puts(rows))
-        if outcome is Outcome.STOPPED:
+        if outcome is CommitOutcome.STOPPED:
             return False
-        if outcome is Outcome.CHANGED:
+        if outcome is CommitOutcome.CHANGED:
             # Rows may be lost with the last cursor: continue from the stored one.
             self._next = self._checkpoint.value or self._prefix
         self._cursor = self._next

@@ -33,7 +33,7 @@ from dynactor.streams.change_record import ChangeRecord
 T = TypeVar("T")
 
 
-class Order(Enum):
+class ChangeOrder(Enum):
     """Which changes must be applied in the order of the log."""
 
     # Changes of one item stay in order, also across a split: a child's log follows its parent's.
@@ -71,7 +71,7 @@ class Contract(Struct, frozen=True):
     keeps everything that the sink has not applied.
     """
 
-    order: Order
+    order: ChangeOrder
     gap: Gap
     trim_delay_bytes: int | None
     delivery: Delivery = Delivery.AT_LEAST_ONCE

@@ -37,7 +37,7 @@ _BEGINS: Final = b"begins"
 _log = structlog.get_logger("actors")
 
 
-class Outcome(Enum):
+class CommitOutcome(Enum):
     """The outcome of a commit."""
 
     STORED = "stored"
@@ -70,7 +70,7 @@ class StoredCheckpoint:
         stopped: Future[None],
         puts: Sequence[tuple[bytes, bytes]] = (),
         deletes: Sequence[bytes] = (),
-    ) -> Outcome:
+    ) -> CommitOutcome:
         """Commit a value and rows; wait until they are durable, even if writes are refused.
 
         Raises:
@@ -83,11 +83,11 @@ class StoredCheckpoint:
             raise
         except Conflict:
             # An earlier attempt may have been written although its outcome was unknown.
-            return Outcome.STORED if await self.load() == value else Outcome.CHANGED
+            return CommitOutcome.STORED if await self.load() == value else CommitOutcome.CHANGED
         if not is_stored:
-            return Outcome.STOPPED
+            return CommitOutcome.STOPPED
         self.value = value
-        return Outcome.STORED
+        return CommitOutcome.STORED
 
     async def commit_once(
         self,
@@ -137,9 +137,9 @@ class StoredCheckpoint:
         Returns:
             False if the reader was stopped while the store refused writes.
         """
-        while (outcome := await self.commit(value, stopped)) is Outcome.CHANGED:
+        while (outcome := await self.commit(value, stopped)) is CommitOutcome.CHANGED:
             pass
-        return outcome is Outcome.STORED
+        return outcome is CommitOutcome.STORED
 
     async def try_store(self, value: bytes) -> bool:
         """Store only a value, if the store accepts it at once; the value becomes durable later."""

@@ -81,7 +81,7 @@ class TableSnapshot:
         Raises:
             StoreError: a page can't be read.
         """
-        start, end = self._prefix, key_layout.end_of(self._prefix)
+        start, end = self._prefix, key_layout.prefix_end(self._prefix)
         skipped = len(self._prefix)
         is_before = self.positions.is_before
         async for rows in pages_in(

@@ -11,7 +11,7 @@ from collections.abc import Awaitable
 from typing import Protocol
 
 from dynactor.actors.feeds.index_lag import NO_LAG, IndexLag
-from dynactor.actors.followers.sink import Contract, Gap, MessageSink, Order
+from dynactor.actors.followers.sink import ChangeOrder, Contract, Gap, MessageSink
 from dynactor.actors.partition.index_partition import ApplyChanges, Backfill
 from dynactor.model.definitions.index import IndexDefinition
 from dynactor.model.keys import key as keys
@@ -58,7 +58,7 @@ class IndexChanges(MessageSink):
     An index partition skips a change that it has already applied.
     """
 
-    contract = Contract(Order.ITEM, Gap.REBUILD, trim_delay_bytes=None)
+    contract = Contract(ChangeOrder.ITEM, Gap.REBUILD, trim_delay_bytes=None)
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from dynactor.actors.runtime.clock import Clock
-from dynactor.model.advice.heavy_hitters import HeavyHitters, Summary
+from dynactor.model.advice.heavy_hitters import HeavyHitters, KeySummary
 from dynactor.model.advice.key_traffic import (
     EVERY,
     KEPT_KEYS,
@@ -40,8 +40,8 @@ class Window(Struct, frozen=True):
 
     start_epoch_seconds: float
     seconds: dict[Kind, array[float]]
-    partitions: dict[Kind, Summary]
-    items: dict[Kind, Summary]
+    partitions: dict[Kind, KeySummary]
+    items: dict[Kind, KeySummary]
 
 
 class Sampler:

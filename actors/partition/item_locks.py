@@ -30,7 +30,7 @@ from dynactor.model.writes.transaction import Action
 from dynactor.storage.store import Group
 
 
-class Done(Struct, frozen=True, gc=False):
+class ActionDone(Struct, frozen=True, gc=False):
     """The result of an action; the size is None on a table without local indexes."""
 
     attributes: Item | None
@@ -51,7 +51,7 @@ class PartRejected(Struct, frozen=True, gc=False):
 class Accepted(Struct, frozen=True, gc=False):
     """The reply if all actions in this partition may be done, or were done: their results."""
 
-    outcomes: tuple[Done, ...]
+    outcomes: tuple[ActionDone, ...]
 
 
 class Joined(Struct, frozen=True, gc=False):

@@ -25,7 +25,7 @@ from time import perf_counter
 from typing import Final, Generic, Protocol
 
 from dynactor.actors.partition.item_locks import Join
-from dynactor.actors.partition.roles import BatchT, Core, Definition, Effects, Outcome, Rows
+from dynactor.actors.partition.roles import BatchT, Core, Definition, Effects, Outcome, RowLoader
 from dynactor.actors.runtime.commit_retry import commit_past_stalls
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.actors.runtime.ref import Ref
@@ -157,7 +157,7 @@ class Partition(Generic[BatchT]):
         return True
 
     @property
-    def _rows(self) -> Rows:
+    def _rows(self) -> RowLoader:
         """Loads rows through the lock while the head is locked, and otherwise from the store."""
         return self._locked or self._store.latest
 

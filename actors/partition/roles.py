@@ -16,7 +16,7 @@ BatchT_contra = TypeVar("BatchT_contra", bound=Batch, contravariant=True)
 Outcome: TypeAlias = tuple[Envelope, Any]
 
 
-class Rows(Protocol):
+class RowLoader(Protocol):
     """Loads the accepted values of rows."""
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -108,7 +108,7 @@ class Effects(Protocol[BatchT_contra]):
 class Definition(Protocol):
     """The definition of the table that the core decides by."""
 
-    async def follow(self, version: int, rows: Rows) -> None:
+    async def follow(self, version: int, rows: RowLoader) -> None:
         """Load the stored definition from these rows, unless the core decides by this version.
 
         Raises:

@@ -452,7 +452,7 @@ class TableCore:
 
     def _open_listing(self, batch: TableBatch) -> Listing:
         """The listing of a batch. Earlier changes are listed in its period if the last ones are."""
-        period = changes_by_key.period_of(self._time_us(batch))
+        period = changes_by_key.time_period(self._time_us(batch))
         last = self._listing
         if last is not None and last.period == period:
             return last

@@ -14,7 +14,7 @@ from dynactor.actors.partition.charges import Charges
 from dynactor.actors.partition.item_locks import Accepted, ItemLocks, Prepare
 from dynactor.actors.partition.participant import Participant
 from dynactor.actors.partition.partition import MAILBOX_MESSAGES, HeadGone, Partition
-from dynactor.actors.partition.roles import Effects, Outcome, Rows
+from dynactor.actors.partition.roles import Effects, Outcome, RowLoader
 from dynactor.actors.partition.table_core import TableCore
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.mailbox import Envelope
@@ -132,7 +132,7 @@ class StoredDefinition:
         self._table_id = record.definition.table_id
         self._key = key_layout.table_record(record.definition.name)
 
-    async def follow(self, version: int, rows: Rows) -> None:
+    async def follow(self, version: int, rows: RowLoader) -> None:
         """Load the stored definition from these rows, unless the core decides by this version.
 
         ``rows`` load through the lock of a locked head: on PostgreSQL a second connection could be

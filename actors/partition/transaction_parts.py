@@ -14,7 +14,7 @@ from msgspec import structs
 from dynactor.actors.partition.batch import TableBatch
 from dynactor.actors.partition.item_locks import (
     Accepted,
-    Done,
+    ActionDone,
     ItemLocks,
     LockedPart,
     PartRejected,
@@ -34,9 +34,9 @@ from dynactor.model.writes.transaction import (
     NO_REASON,
     Action,
     Check,
+    cancellation_reason,
     decide_action,
     failed_action,
-    reason_of,
 )
 from dynactor.streams.change_record import Origin, TransactionPlace
 
@@ -54,7 +54,7 @@ class PartDecision(NamedTuple):
         return PartDecision(outcomes, self.grown_bytes)
 
 
-class Rows(Protocol):
+class TransactionRows(Protocol):
     """The rows of a table's partition, as transactions see and change them."""
 
     @property
@@ -106,7 +106,7 @@ class Rows(Protocol):
 class TransactionParts:
     """Decides parts of transactions on the rows of one partition, and carries them out."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: TransactionRows) -> None:
         self._rows = rows
 
     def decide(self, batch: TableBatch, part: TransactionPart) -> PartDecision:
@@ -186,7 +186,7 @@ class TransactionParts:
         """The changes of a part and the reply if all its actions may be done; otherwise None."""
         has_local_indexes = self._rows.has_local_indexes
         changes: list[Change] = []
-        outcomes: list[Done] = []
+        outcomes: list[ActionDone] = []
         for action, change in zip(part.actions, decision.outcomes, strict=True):
             if not isinstance(change, Change):
                 return None
@@ -195,7 +195,7 @@ class TransactionParts:
                 partition_key = action.partition_key
                 size_bytes = batch.collections[partition_key] + decision.grown_bytes[partition_key]
             changes.append(change)
-            outcomes.append(Done(change.attributes, change.receipt, size_bytes))
+            outcomes.append(ActionDone(change.attributes, change.receipt, size_bytes))
         return tuple(changes), Accepted(tuple(outcomes))
 
     def carry_out_locked(self, batch: TableBatch, locked: LockedPart) -> None:
@@ -227,6 +227,6 @@ def _rejected(decision: PartDecision) -> PartRejected:
     reasons: list[CancellationReason] = []
     receipts: list[Receipt] = []
     for outcome in decision.outcomes:
-        reasons.append(NO_REASON if isinstance(outcome, Change) else reason_of(outcome))
+        reasons.append(NO_REASON if isinstance(outcome, Change) else cancellation_reason(outcome))
         receipts.append(outcome.receipt)
     return PartRejected(tuple(reasons), tuple(receipts))

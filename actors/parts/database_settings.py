@@ -21,7 +21,7 @@ from dynactor.actors.splitting.split_settings import SplitSettings
 from dynactor.model.account import ACCOUNT_ID, REGION
 from dynactor.model.configuration_error import ConfigurationError
 from dynactor.model.limits import BURST_SECONDS, ITEM_COLLECTION_BYTES, THROUGHPUT_DECREASES_PER_DAY
-from dynactor.model.option import Group, Option
+from dynactor.model.option import Option, OptionGroup
 from dynactor.model.throttling.throttling_setting import ThrottlingSetting
 from dynactor.storage.buckets.bucket_names import parse_buckets
 from dynactor.storage.namespaces import Namespace
@@ -43,56 +43,58 @@ def _region(text: str) -> str:
 class DatabaseSettings(Struct, frozen=True):
     """The settings of a database. Fields without an option follow from other options, or tests."""
 
-    region: Annotated[str, Option("--region", Group.REGIONS, _region)] = REGION
+    region: Annotated[str, Option("--region", OptionGroup.REGIONS, _region)] = REGION
     """Region in ARNs, for example eu-west-1. The server accepts requests for any region."""
 
     buckets: Annotated[
         Mapping[str, str],
-        Option("--bucket", Group.COPIES, parse_buckets, tuple[str, ...], (), place=1),
+        Option("--bucket", OptionGroup.COPIES, parse_buckets, tuple[str, ...], (), place=1),
     ] = {}
     """Bucket for exports and imports, as NAME=URL: exports=file:///var/exports, or exports=s3://BUCKET
     with the extra dynactor[s3]. Repeat the option for several buckets."""
 
     time_to_live: TimeToLiveSettings = TimeToLiveSettings()
 
-    throttling: Annotated[ThrottlingSetting, Option("--throttling", Group.LIMITS)] = "auto"
+    throttling: Annotated[ThrottlingSetting, Option("--throttling", OptionGroup.LIMITS)] = "auto"
     """Behavior above a table's capacity. enforce throttles, observe only counts, off does neither,
     auto enforces for provisioned tables and observes on-demand tables. The tag dynactor:throttling
     overrides the option for one table."""
 
     throughput_decreases_per_day: Annotated[
-        int, Option("--throughput-decreases-per-day", Group.LIMITS)
+        int, Option("--throughput-decreases-per-day", OptionGroup.LIMITS)
     ] = THROUGHPUT_DECREASES_PER_DAY
     """Number of times in a UTC day that the throughput of a table or index can be lowered. After
     that number, it can be lowered once an hour."""
 
-    key_traffic: Annotated[bool, Option("--key-traffic", Group.LIMITS, has_negative=True)] = True
+    key_traffic: Annotated[bool, Option("--key-traffic", OptionGroup.LIMITS, has_negative=True)] = (
+        True
+    )
     """Count a sample of the requests by key, for dynactor advise."""
 
     item_collection_limit_bytes: Annotated[
-        int, Option("--item-collection-limit-bytes", Group.TEST_TABLES)
+        int, Option("--item-collection-limit-bytes", OptionGroup.TEST_TABLES)
     ] = ITEM_COLLECTION_BYTES
     """Largest size of an item collection, in a table with local secondary indexes."""
 
     table_transition_seconds: Annotated[
-        float, Option("--table-transition-seconds", Group.TEST_TABLES)
+        float, Option("--table-transition-seconds", OptionGroup.TEST_TABLES)
     ] = 0
     """Seconds that a table stays CREATING, UPDATING or DELETING."""
 
     control_plane_cooldowns: Annotated[
-        bool, Option("--control-plane-cooldowns", Group.TEST_TABLES, has_negative=True)
+        bool, Option("--control-plane-cooldowns", OptionGroup.TEST_TABLES, has_negative=True)
     ] = False
     """Refuse a second change of a table's deletion protection or policy within 15 seconds, and of
     its tags within 1.5 seconds, as AWS does."""
 
     # The time that an added index stays in its first phase (S182).
     index_allocation_seconds: Annotated[
-        float, Option("--index-allocation-seconds", Group.TEST_TABLES)
+        float, Option("--index-allocation-seconds", OptionGroup.TEST_TABLES)
     ] = 0.05
     """Seconds that an added index stays CREATING with Backfilling false."""
 
     index_lag: Annotated[
-        IndexLag, Option("--gsi-lag", Group.TEST_TABLES, parse_index_lag, str, "none")
+        IndexLag, Option("--gsi-lag", OptionGroup.TEST_TABLES, parse_index_lag, str, "none")
     ] = NO_LAG
     """Lag of global secondary indexes: none, fixed:SECONDS or random:FROM-TO:SEED, for example
     random:0-0.5:7. With awaited, a read waits until the index has every write acknowledged
@@ -100,7 +102,9 @@ class DatabaseSettings(Struct, frozen=True):
 
     transaction_delay: Annotated[
         IndexLag,
-        Option("--transaction-delay", Group.TEST_TABLES, parse_transaction_delay, str, "none"),
+        Option(
+            "--transaction-delay", OptionGroup.TEST_TABLES, parse_transaction_delay, str, "none"
+        ),
     ] = NO_LAG
     """Delay between the steps of a transaction: none, fixed:SECONDS or random:FROM-TO:SEED."""
 
@@ -110,7 +114,7 @@ class DatabaseSettings(Struct, frozen=True):
         float,
         Option(
             "--initial-burst-seconds",
-            Group.TEST_PARTITIONS,
+            OptionGroup.TEST_PARTITIONS,
             at_most=BURST_SECONDS,
             reason="as unused capacity is kept for that time",
         ),
@@ -119,17 +123,21 @@ class DatabaseSettings(Struct, frozen=True):
     With 1, a test sees throttling at once."""
 
     partitions_per_table: Annotated[
-        int | None, Option("--partitions-per-table", Group.TEST_PARTITIONS, at_least=1)
+        int | None, Option("--partitions-per-table", OptionGroup.TEST_PARTITIONS, at_least=1)
     ] = None
     """Number of partitions of a new table. Default: DynamoDB's own rule."""
 
     streams: ShardSettings = ShardSettings()
 
     # In domain time and in real time.
-    keep_streams_seconds: Annotated[float, Option("--keep-streams-seconds", Group.TEST_TIMES)] = 30
+    keep_streams_seconds: Annotated[
+        float, Option("--keep-streams-seconds", OptionGroup.TEST_TIMES)
+    ] = 30
     """Seconds between two checks for shards to close and records to trim."""
 
-    copy_messages: Annotated[bool, Option("--copy-messages", Group.TEST_TIMES, place=3)] = False
+    copy_messages: Annotated[bool, Option("--copy-messages", OptionGroup.TEST_TIMES, place=3)] = (
+        False
+    )
     """Serialize every message between actors."""
 
     relays: RelaySettings = RelaySettings()

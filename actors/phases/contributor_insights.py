@@ -47,7 +47,7 @@ class ContributorInsightsSwitch(Part):
 
     def status(self, insights: ContributorInsights | None) -> ContributorInsightsStatus:
         """The present state of Contributor Insights."""
-        return rules.status_of(
+        return rules.insights_status(
             insights, self._clock.now_epoch_seconds(), self._settings.table_transition_seconds
         )
 
@@ -74,7 +74,7 @@ class ContributorInsightsSwitch(Part):
             self._clock.now_epoch_seconds(),
             enabled=message.enabled,
         )
-        insights = rules.of_resource(new, message.index_name)
+        insights = rules.resource_insights(new, message.index_name)
         if insights is None:
             return SwitchedInsights("DISABLED", None)
         if new is old:

@@ -22,7 +22,7 @@ import structlog
 from msgspec import Struct, structs
 
 from dynactor.actors.catalog import definition_commit
-from dynactor.actors.catalog.definition_commit import Stored
+from dynactor.actors.catalog.definition_commit import CommittedDefinition
 from dynactor.actors.derived.kafka.broken_destination import BrokenDestination
 from dynactor.actors.derived.kafka.kafka_sender import KafkaSender
 from dynactor.actors.derived.kafka.kafka_sink import KafkaSink, relay_contract
@@ -303,7 +303,7 @@ class DestinationPhases(Part):
         heads = await table.heads()
         subscriber = _subscriber(definition, destination)
 
-        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> CommittedDefinition:
             # A table with items may have counters of 0, because children of a split begin at 0.
             has_items = any(head.item_counts.get(TABLE_INDEX_ID) for head in heads)
             was_written = has_items or any(counters.values())
@@ -314,7 +314,7 @@ class DestinationPhases(Part):
                 needs_snapshot=destination.needs_snapshot or needs_snapshot,
             )
             record = structs.replace(record, definition=rules.with_destination(definition, begun))
-            return Stored(
+            return CommittedDefinition(
                 definition_commit.without_followers(record, [subscriber]),
                 # The feeds were read a moment before the counters, so these bytes may be slightly
                 # too low.
@@ -437,11 +437,11 @@ class DestinationPhases(Part):
     ) -> None:
         """Change a table's definition; delete the checkpoints of the relay ``forgotten``."""
 
-        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> CommittedDefinition:
             del counters
             if forgotten is None:
-                return Stored(record)
-            return Stored(
+                return CommittedDefinition(record)
+            return CommittedDefinition(
                 definition_commit.without_followers(record, [forgotten]),
                 deletes=[key_layout.checkpoint(forgotten, number) for number in record.log_numbers],
             )

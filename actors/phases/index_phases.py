@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct, structs
 
 from dynactor.actors.catalog import definition_commit
-from dynactor.actors.catalog.definition_commit import Stored
+from dynactor.actors.catalog.definition_commit import CommittedDefinition
 from dynactor.actors.followers.stored_checkpoint import first_checkpoints
 from dynactor.actors.indexes.global_index import GlobalIndexActors
 from dynactor.actors.parts.part import Part, Parts
@@ -126,8 +126,8 @@ class IndexPhases(Part):
         definition = after_edit(_with_index(table.definition, filling))
         subscriber = index_subscriber(definition.table_id, index.definition.index_id)
 
-        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
-            return Stored(record, puts=first_checkpoints(subscriber, counters))
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> CommittedDefinition:
+            return CommittedDefinition(record, puts=first_checkpoints(subscriber, counters))
 
         await definition_commit.redefine(self._owner, table, definition, storing)
         # The index may have a higher throughput now than its partitions can serve.
@@ -187,14 +187,14 @@ class IndexPhases(Part):
             ),
         )
 
-        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> CommittedDefinition:
             del counters
             others = {
                 other: ranges
                 for other, ranges in record.index_partitions.items()
                 if other != index_id
             }
-            return Stored(
+            return CommittedDefinition(
                 structs.replace(record, index_partitions=others),
                 range_deletes=[key_layout.index_checkpoint_range(table_id, index_id)],
                 discards=[key_layout.index_range(table_id, index_id)],

@@ -31,7 +31,7 @@ from dynactor.storage.catalog import TableRecord
 _TABLES_AT_ONCE: Final = 200
 
 
-class _State(NamedTuple):
+class _LogState(NamedTuple):
     """The record of a table, the ends of its logs, and whether a stream shows any of them."""
 
     record: TableRecord
@@ -39,7 +39,7 @@ class _State(NamedTuple):
     is_shown: bool
 
 
-class _Window(NamedTuple):
+class _TrimWindow(NamedTuple):
     """The times before which changes of a table are no longer needed.
 
     ``oldest_us`` is for records in logs, None without point-in-time recovery; ``listed_us`` is for
@@ -55,7 +55,7 @@ class _Window(NamedTuple):
 class _Rest(NamedTuple):
     """A state in which nothing can be trimmed until a time."""
 
-    state: _State
+    state: _LogState
     until: float
 
 
@@ -84,9 +84,9 @@ class LogTrimmer(Part):
             # The store reads the heads of several tables together.
             feeds = await asyncio.gather(*(table.followers.feeds() for table in chunk))
             yield
-            for table, of_table in zip(chunk, feeds, strict=True):
-                if self._is_due(table, of_table, now_epoch_seconds):
-                    async for _ in chained(self._keep(table, of_table, now_epoch_seconds)):
+            for table, table_feeds in zip(chunk, feeds, strict=True):
+                if self._is_due(table, table_feeds, now_epoch_seconds):
+                    async for _ in chained(self._keep(table, table_feeds, now_epoch_seconds)):
                         yield
 
     def _is_due(self, table: Table, feeds: Sequence[ChangeFeed], now_epoch_seconds: float) -> bool:
@@ -98,10 +98,10 @@ class LogTrimmer(Part):
             or now_epoch_seconds >= rest.until
         )
 
-    def _state(self, table: Table, feeds: Sequence[ChangeFeed]) -> _State:
+    def _state(self, table: Table, feeds: Sequence[ChangeFeed]) -> _LogState:
         """The state that decides, besides the time, whether there is something to trim."""
         tails = tuple(feed.tail for feed in feeds)
-        return _State(table.record, tails, self._streams.shows(table.record.log_numbers))
+        return _LogState(table.record, tails, self._streams.shows(table.record.log_numbers))
 
     async def _keep(
         self, table: Table, feeds: Sequence[ChangeFeed], now_epoch_seconds: float
@@ -111,8 +111,8 @@ class LogTrimmer(Part):
         numbers = table.record.log_numbers
         seconds = inf
         async with aclosing(self._trim(table, now_epoch_seconds)) as trimmed:
-            async for of_log in trimmed:
-                seconds = min(seconds, of_log)
+            async for log_seconds in trimmed:
+                seconds = min(seconds, log_seconds)
                 yield
         if not self._tables.has(table):
             return
@@ -181,7 +181,7 @@ class LogTrimmer(Part):
         table: Table,
         feed: ChangeFeed,
         floor: int,
-        window: _Window,
+        window: _TrimWindow,
         *,
         gives_back: bool,
     ) -> tuple[int, float]:
@@ -209,17 +209,17 @@ class LogTrimmer(Part):
         return floor, min(rest_seconds, seconds)
 
 
-def _window(definition: TableDefinition, now_epoch_seconds: float) -> _Window:
+def _window(definition: TableDefinition, now_epoch_seconds: float) -> _TrimWindow:
     recovery = definition.point_in_time_recovery
     # No change will have an earlier time.
     listed_us = round(now_epoch_seconds * MICROSECONDS_PER_SECOND) - 2 * TRANSACTION_US
     if recovery is None:
-        return _Window(now_epoch_seconds, None, listed_us, 0.0)
+        return _TrimWindow(now_epoch_seconds, None, listed_us, 0.0)
     earliest = recovery.earliest_epoch_seconds(now_epoch_seconds)
     # A past state also needs the changes of transactions a moment before it.
     oldest_us = round(earliest * MICROSECONDS_PER_SECOND) - 2 * TRANSACTION_US
     moves_after_seconds = earliest - (now_epoch_seconds - recovery.period_days * DAY_SECONDS)
-    return _Window(now_epoch_seconds, oldest_us, oldest_us, moves_after_seconds)
+    return _TrimWindow(now_epoch_seconds, oldest_us, oldest_us, moves_after_seconds)
 
 
 def _differs_by_released_logs(new: TableRecord, old: TableRecord) -> bool:

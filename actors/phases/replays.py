@@ -16,7 +16,7 @@ import structlog
 from msgspec import structs
 
 from dynactor.actors.catalog import definition_commit
-from dynactor.actors.catalog.definition_commit import Stored
+from dynactor.actors.catalog.definition_commit import CommittedDefinition
 from dynactor.actors.derived.kafka.replay import Replay, ReplayPlace
 from dynactor.actors.derived.kafka.replay_progress import ReplayProgress, ReplayStart
 from dynactor.actors.followers.stored_checkpoint import first_checkpoints
@@ -157,9 +157,9 @@ class Replays(Part):
         subscriber = replay_subscriber(message.table_id, message.replay_id)
         await table.followers.detach(subscriber)
 
-        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> CommittedDefinition:
             del counters
-            return Stored(
+            return CommittedDefinition(
                 definition_commit.without_followers(record, [subscriber]),
                 deletes=[key_layout.checkpoint(subscriber, n) for n in record.log_numbers],
             )
@@ -252,12 +252,12 @@ class Replays(Part):
         }
         followed: list[int] = []
 
-        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> CommittedDefinition:
             first = counters if positions is None else positions
             followed[:] = first
             # All writes accepted earlier become durable with this commit, so a snapshot shows
             # them.
-            return Stored(
+            return CommittedDefinition(
                 definition_commit.with_follower(record, subscriber, first),
                 # The bytes of earlier records don't count for this job.
                 puts=first_checkpoints(subscriber, first, logged_bytes),
@@ -308,12 +308,12 @@ class Replays(Part):
         time_us, known = start.number, None
         if start.origin == "time" and time_us > now_us:
             raise ValidationException(
-                f"{_text_of(time_us)} is still to come: by the server's clock it is "
-                f"{_text_of(now_us)}"
+                f"{_time_text(time_us)} is still to come: by the server's clock it is "
+                f"{_time_text(now_us)}"
             )
         if start.origin == "sequence-number":
             known = sequence_number.unpack(start.number)
-            time_us = await self._time_of(table.definition.name, logs, known)
+            time_us = await self._change_time(table.definition.name, logs, known)
         if time_us <= max((log.lost_us for log in logs if log.lost_us is not None), default=-1):
             raise _too_far_back(table.definition.name, logs)
         positions = {
@@ -324,14 +324,14 @@ class Replays(Part):
         is_whole = _is_whole(logs) and all(position == 0 for position in positions.values())
         return positions, is_whole
 
-    async def _time_of(self, name: str, logs: list[LogReach], number: SequenceNumber) -> int:
+    async def _change_time(self, name: str, logs: list[LogReach], number: SequenceNumber) -> int:
         """The time of a change.
 
         Raises:
             ValidationException: no log has it.
         """
-        of_partition = {log.partition_number: log for log in logs}
-        log = of_partition.get(number.partition_number)
+        partition_logs = {log.partition_number: log for log in logs}
+        log = partition_logs.get(number.partition_number)
         if log is None or not 0 < number.counter <= log.last:
             raise ValidationException(
                 f"{number.wire()} is not the sequence number of a change of table {name}"
@@ -357,10 +357,10 @@ def _too_far_back(name: str, logs: Sequence[LogReach]) -> ValidationException:
         )
     lost_us = max(log.lost_us for log in logs if log.lost_us is not None)
     return ValidationException(
-        f"The changes of table {name} are kept from {_text_of(lost_us + 1)} on, and no older ones: "
-        "--from beginning starts with the oldest one kept, --from snapshot with every item"
+        f"The changes of table {name} are kept from {_time_text(lost_us + 1)} on, and no older "
+        "ones: --from beginning starts with the oldest one kept, --from snapshot with every item"
     )
 
 
-def _text_of(time_us: int) -> str:
+def _time_text(time_us: int) -> str:
     return datetime.fromtimestamp(time_us / MICROSECONDS_PER_SECOND, tz=UTC).isoformat()

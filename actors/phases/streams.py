@@ -71,7 +71,7 @@ class StreamRegistry(Part):
 
     async def load_table(self, table_id: int) -> None:
         """Load the streams of one table, which this node has become the home of."""
-        async for row in rows_in(self._store.latest, *key_layout.streams_of(table_id)):
+        async for row in rows_in(self._store.latest, *key_layout.stream_range(table_id)):
             self.remember(_decoder.decode(row.value))
 
     def forget_table(self, table_id: int) -> None:
@@ -258,9 +258,11 @@ class StreamRegistry(Part):
         self, table_id: int, parent: int, last: int, children: tuple[int, int], now: float
     ) -> list[Stream]:
         """The streams that show a partition's log, after its split."""
-        of_table = [stream for stream in self.all() if stream.table_id == table_id]
-        split = [shards.split(stream, parent, last, children, now) for stream in of_table]
-        return [new for new, old in zip(split, of_table, strict=True) if new.shards != old.shards]
+        table_streams = [stream for stream in self.all() if stream.table_id == table_id]
+        split = [shards.split(stream, parent, last, children, now) for stream in table_streams]
+        return [
+            new for new, old in zip(split, table_streams, strict=True) if new.shards != old.shards
+        ]
 
     def remember(self, stream: Stream) -> None:
         """Keep a stream that was written durably."""
@@ -376,8 +378,8 @@ class StreamRegistry(Part):
             The seconds after ``oldest_us`` until the next period has ended; infinite without one.
         """
         oldest = await self._oldest_listed(partition_number)
-        if oldest is not None and oldest < changes_by_key.period_of(oldest_us):
-            before = changes_by_key.period_of(oldest_us)
+        if oldest is not None and oldest < changes_by_key.time_period(oldest_us):
+            before = changes_by_key.time_period(oldest_us)
             await self._owner.change(
                 discards=[key_layout.listed_range(partition_number, before)], raises_version=False
             )

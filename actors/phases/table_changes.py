@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from msgspec import structs
 
 from dynactor.actors.catalog import definition_commit
-from dynactor.actors.catalog.definition_commit import Stored
+from dynactor.actors.catalog.definition_commit import CommittedDefinition
 from dynactor.actors.followers.stored_checkpoint import first_checkpoints
 from dynactor.actors.parts.part import Part, Parts
 from dynactor.actors.parts.phase_machine import PhaseMachine, table_subject
@@ -25,7 +25,7 @@ from dynactor.actors.phases.streams import StreamRegistry, stream_row
 from dynactor.actors.runtime.randomness import random_uuid
 from dynactor.actors.table.followers import subscribers_at_creation
 from dynactor.actors.table.messages import CreateTable, UpdateTable
-from dynactor.actors.table.state import IndexCounters, TableState, state_of
+from dynactor.actors.table.state import IndexCounters, TableState, table_state
 from dynactor.actors.table.table import Table
 from dynactor.model.definitions.table import GlobalIndex, TableDefinition
 from dynactor.model.errors import ResourceInUseException
@@ -165,7 +165,7 @@ class TableChanges(Part):
         new = apply_edit(old, edit, now, self._settings.throughput_decreases_per_day)
         if edit.stream is not None:
             new = self._labelled(new, now)
-        answered = await state_of(table)
+        answered = await table_state(table)
         stored = self._settled(new)
         if (old.global_indexes, old.stream) == (stored.global_indexes, stored.stream):
             await definition_commit.store(self._owner, table, stored)
@@ -288,11 +288,11 @@ class TableChanges(Part):
         old, before = table.definition, set(table.record.partition_numbers)
         stream: Stream | None = None
 
-        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> CommittedDefinition:
             nonlocal stream
             record, head = self._with_index_partitions(record, self._owner.head)
             stream = self._changed_stream(old, new, counters, now)
-            return Stored(
+            return CommittedDefinition(
                 record,
                 puts=[stream_row(stream)] if stream else [],
                 catalog_head=head,

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import structs
 
 from dynactor.actors.catalog import definition_commit
-from dynactor.actors.catalog.definition_commit import Stored
+from dynactor.actors.catalog.definition_commit import CommittedDefinition
 from dynactor.actors.derived.expiry.sweeper import MOST_BEHIND_SECONDS
 from dynactor.actors.derived.expiry.time_to_live import (
     TimeToLiveActors,
@@ -156,9 +156,9 @@ class TimeToLivePhases(Part):
     async def _begin(self, table: Table, settings: TimeToLive) -> None:
         subscriber = subscriber_id(table)
 
-        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> CommittedDefinition:
             ends = [(key, b"") for key in key_layout.expiry_ends(record.definition.table_id)]
-            return Stored(
+            return CommittedDefinition(
                 # Time to live may have been enabled before, when expirers followed logs that have
                 # ended since.
                 definition_commit.without_followers(record, [subscriber]),

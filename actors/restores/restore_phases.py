@@ -21,7 +21,7 @@ from msgspec import structs
 from dynactor.actors.backups.point_in_time import RecoverySwitch
 from dynactor.actors.backups.table_backups import TableBackups
 from dynactor.actors.catalog import definition_commit
-from dynactor.actors.catalog.definition_commit import Stored
+from dynactor.actors.catalog.definition_commit import CommittedDefinition
 from dynactor.actors.followers.pacing import Pacing
 from dynactor.actors.followers.phase_scan import PhaseScan
 from dynactor.actors.followers.stored_checkpoint import first_checkpoints
@@ -33,7 +33,7 @@ from dynactor.actors.phases.index_phases import IndexPhases
 from dynactor.actors.phases.table_changes import TableChanges
 from dynactor.actors.restores.table_restore import RestoredItems
 from dynactor.actors.runtime.mailbox import Message
-from dynactor.actors.table.state import TableState, state_of
+from dynactor.actors.table.state import TableState, table_state
 from dynactor.actors.table.table import Table
 from dynactor.actors.transfers.import_rows import ImportedRows
 from dynactor.actors.transfers.table_imports import TableImports
@@ -266,7 +266,7 @@ class RestorePhases(Part):
 
     async def _give_up(self, table: Table, also: Sequence[Row] = ()) -> TableState:
         """Delete an incomplete table, and store other rows in the same commit."""
-        state = await state_of(table)
+        state = await table_state(table)
         await self._table_changes.drop(table, state.size_bytes, also)
         await self._delete_copy(table.definition)
         return structs.replace(
@@ -369,7 +369,7 @@ class RestorePhases(Part):
             ),
         )
 
-        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> CommittedDefinition:
             checkpoints = [
                 row
                 for index in definition.global_indexes
@@ -378,7 +378,7 @@ class RestorePhases(Part):
                     counters,
                 )
             ]
-            return Stored(
+            return CommittedDefinition(
                 record,
                 [*checkpoints, *(self._imports.loaded(table) if _is_imported(table) else ())],
                 [key_layout.filling_cursor(definition.table_id)],
@@ -400,7 +400,7 @@ class RestorePhases(Part):
             self._owner,
             table,
             structs.replace(whole, status="ACTIVE"),
-            lambda record, _: Stored(
+            lambda record, _: CommittedDefinition(
                 record,
                 [] if imported is None else [transfers.import_row(imported)],
                 [key_layout.filling_cursor(whole.table_id)],

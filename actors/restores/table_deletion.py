@@ -13,7 +13,7 @@ from dynactor.actors.phases.splits import Splitter
 from dynactor.actors.phases.table_changes import TableChanges
 from dynactor.actors.restores.restore_phases import RestorePhases
 from dynactor.actors.table.messages import DeleteTable
-from dynactor.actors.table.state import TableState, state_of
+from dynactor.actors.table.state import TableState, table_state
 from dynactor.actors.table.table import Table
 from dynactor.model.tables.table_rules import check_deletable
 from dynactor.storage import table_backups
@@ -50,7 +50,7 @@ class TableDeletion(Part):
             return canceled
         check_deletable(table.definition)
         self._parts.check_deletable(table)
-        state = await state_of(table)
+        state = await table_state(table)
         deleting = structs.replace(table.definition, status="DELETING")
         if self._settings.table_transition_seconds:
             await definition_commit.store(self._owner, table, deleting)
@@ -60,7 +60,7 @@ class TableDeletion(Part):
         return structs.replace(state, definition=deleting)
 
     async def _drop_as_it_is(self, table: Table) -> None:
-        await self._drop(table, (await state_of(table)).size_bytes)
+        await self._drop(table, (await table_state(table)).size_bytes)
 
     async def _drop(self, table: Table, size_bytes: int) -> None:
         """Delete a table. The items of one with point-in-time recovery stay, in a backup."""

@@ -30,7 +30,7 @@ async def measure(
     """
     profile = SizeProfile(max(1, expected_bytes // _BOUNDARIES))
     start = prefix + key_range.start
-    end = key_layout.end_of(prefix) if key_range.end is None else prefix + key_range.end
+    end = key_layout.prefix_end(prefix) if key_range.end is None else prefix + key_range.end
     loop = asyncio.get_running_loop()
     began = loop.time()
     async for rows in pages_in(

@@ -49,7 +49,7 @@ async def sample_items(table: Table, item_count: int, count: int) -> list[Item]:
     In a large table, items of very large collections are underrepresented.
     """
     prefix = key_layout.row_prefix(table.definition.table_id)
-    end = key_layout.end_of(prefix)
+    end = key_layout.prefix_end(prefix)
     most_rows = min(_LOOKED_AT, max(_POINTS, count) * _LOOKED_AT_EACH)
     is_whole = item_count <= most_rows
     points = 1 if is_whole else _POINTS
@@ -89,7 +89,7 @@ async def collection_start(table: Table, partition_key: bytes, most_bytes: int) 
     """The total size of the items of an encoded partition key, counted up to a bound."""
     prefix = key_layout.row_prefix(table.definition.table_id) + partition_key
     size_bytes = 0
-    async for row in _rows(table, prefix, key_layout.end_of(prefix), most_bytes):
+    async for row in _rows(table, prefix, key_layout.prefix_end(prefix), most_bytes):
         size_bytes += codec.size_bytes(row.value)
         if size_bytes >= most_bytes:
             return CollectionStart(size_bytes, is_whole=False)

@@ -333,7 +333,7 @@ def _prefix(table: Table, index: IndexDefinition | None) -> bytes:
 
 def _with_prefix(prefix: bytes, key_range: KeyRange) -> tuple[bytes, bytes]:
     """The bounds of the row keys of a range of positions."""
-    end = key_layout.end_of(prefix) if key_range.end is None else prefix + key_range.end
+    end = key_layout.prefix_end(prefix) if key_range.end is None else prefix + key_range.end
     return prefix + key_range.start, end
 
 

@@ -28,7 +28,7 @@ class TableState(Struct, frozen=True):
     growing: tuple[int, ...] = ()
 
 
-async def state_of(table: Table) -> TableState:
+async def table_state(table: Table) -> TableState:
     """A table's definition and durable counters."""
     heads = await table.heads()
 

@@ -47,7 +47,7 @@ _encode = msgpack.Encoder().encode
 _decode = msgpack.Decoder(StoredToken).decode
 
 
-class Claim:
+class TokenClaim:
     """A token that is claimed by one request.
 
     ``is_repeated``: its transaction was done before. ``pending`` completes when the outcome is
@@ -75,7 +75,7 @@ class ClientTokens:
         # The digest of each request in flight.
         self._running: dict[str, bytes] = {}
 
-    async def claim(self, token: str, digest: bytes) -> Claim:
+    async def claim(self, token: str, digest: bytes) -> TokenClaim:
         """Claim a token until ``release``.
 
         Raises:
@@ -96,7 +96,7 @@ class ClientTokens:
             del self._running[token]
             raise
 
-    async def _looked_up(self, token: str, digest: bytes) -> Claim:
+    async def _looked_up(self, token: str, digest: bytes) -> TokenClaim:
         now = self._clock.now_epoch_seconds()
         period = _period(now)
         periods = (period, period - 1, period + 1)
@@ -114,9 +114,9 @@ class ClientTokens:
         if any(one.digest != digest for one in counting):
             raise IdempotentParameterMismatchException(_MISMATCH)
         row = (rows[0], _encode(StoredToken(digest, now)))
-        return Claim(token, row, is_repeated=bool(counting))
+        return TokenClaim(token, row, is_repeated=bool(counting))
 
-    def release(self, claim: Claim) -> None:
+    def release(self, claim: TokenClaim) -> None:
         """Release the token as soon as the outcome of its transaction is known."""
         pending = claim.pending
         if pending is None or pending.done():

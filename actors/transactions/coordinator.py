@@ -24,7 +24,7 @@ import anyio
 from dynactor.actors.feeds.index_lag import NO_LAG, IndexLag
 from dynactor.actors.partition.item_locks import (
     Accepted,
-    Done,
+    ActionDone,
     PartRejected,
     Prepare,
     Release,
@@ -35,7 +35,7 @@ from dynactor.actors.runtime.caller import CALLER
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.replies import PartitionMoved, ignore_result, results, wait_done
 from dynactor.actors.table.table import ItemRead, Table
-from dynactor.actors.transactions.client_tokens import Claim, ClientTokens
+from dynactor.actors.transactions.client_tokens import ClientTokens, TokenClaim
 from dynactor.actors.transactions.rounds import Candidate, Ending, Rounds
 from dynactor.model.capacity import Receipt
 from dynactor.model.errors import (
@@ -54,8 +54,8 @@ from dynactor.model.writes.transaction import (
     NO_REASON,
     Action,
     ActionWrite,
+    cancellation_reason,
     item_read_units,
-    reason_of,
 )
 from dynactor.model.writes.write import Put
 from dynactor.storage import codec, key_layout
@@ -122,7 +122,9 @@ class _PartitionActions:
         except DynamoDBError as error:
             self.decided = asyncio.get_running_loop().create_future()
             if isinstance(error, Throttled):
-                self.decided.set_result(PartRejected((reason_of(error),) * len(self.actions)))
+                self.decided.set_result(
+                    PartRejected((cancellation_reason(error),) * len(self.actions))
+                )
             else:
                 self.decided.set_exception(error)
         return self.decided
@@ -177,7 +179,9 @@ class Transactions:
         # succeeds.
         self._claimed: set[tuple[int, bytes]] = set()
 
-    async def write(self, actions: Sequence[TableAction], claim: Claim | None) -> list[Done]:
+    async def write(
+        self, actions: Sequence[TableAction], claim: TokenClaim | None
+    ) -> list[ActionDone]:
         """Do all of these actions or none; return when they are durable.
 
         A transaction that meets a split has written nothing, and is prepared again.
@@ -193,7 +197,9 @@ class Transactions:
             with suppress(PartitionMoved):
                 return await self._write_once(actions, claim)
 
-    async def _write_once(self, actions: Sequence[TableAction], claim: Claim | None) -> list[Done]:
+    async def _write_once(
+        self, actions: Sequence[TableAction], claim: TokenClaim | None
+    ) -> list[ActionDone]:
         """Write as ``write`` does.
 
         Raises:
@@ -215,7 +221,7 @@ class Transactions:
         finally:
             if candidate is not None and not candidate.is_taken:
                 self._over(candidate, ending)
-        outcomes: dict[int, Done] = {}
+        outcomes: dict[int, ActionDone] = {}
         for participant, accepted_part in zip(participants, accepted, strict=True):
             for action, outcome in zip(participant.actions, accepted_part.outcomes, strict=True):
                 outcomes[action.ordinal] = outcome
@@ -224,7 +230,9 @@ class Transactions:
     def _next_id(self) -> bytes:
         return self._id_prefix + next(self._ids).to_bytes(_ID_BYTES, "big")
 
-    async def _write_in_one(self, participant: _PartitionActions, claim: Claim | None) -> Accepted:
+    async def _write_in_one(
+        self, participant: _PartitionActions, claim: TokenClaim | None
+    ) -> Accepted:
         """Carry out a transaction on one partition, in a batch of that partition."""
         actions = tuple(participant.actions)
         part = TransactionPart(self._next_id(), len(actions), actions)
@@ -288,7 +296,7 @@ class Transactions:
                 reasons[action.ordinal] = NO_REASON
                 if (each.table.definition.table_id, action.position) in self._claimed:
                     each.table.throttle.count_conflict(action.position)
-                    reasons[action.ordinal] = reason_of(TransactionConflictException())
+                    reasons[action.ordinal] = cancellation_reason(TransactionConflictException())
         return [reasons[ordinal] for ordinal in range(len(reasons))]
 
     async def _wait(self) -> None:
@@ -340,14 +348,14 @@ class Transactions:
 
     def _pay(self, table: Table, position: bytes, read: ItemRead) -> CancellationReason:
         refused = table.throttle.take_read(table.number_at(position), position, read.units)
-        return NO_REASON if refused is None else reason_of(refused.error())
+        return NO_REASON if refused is None else cancellation_reason(refused.error())
 
     def _refused_read(self, table: Table, position: bytes) -> CancellationReason:
         if (table.definition.table_id, position) in self._writing:
             table.throttle.count_conflict(position)
-            return reason_of(TransactionConflictException())
+            return cancellation_reason(TransactionConflictException())
         refused = table.throttle.refused_read(table.number_at(position), position)
-        return NO_REASON if refused is None else reason_of(refused.error())
+        return NO_REASON if refused is None else cancellation_reason(refused.error())
 
     async def _load(self, wanted: Sequence[TableKey]) -> list[ItemRead]:
         row_keys = [

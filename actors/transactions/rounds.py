@@ -24,7 +24,7 @@ from dynactor.actors.partition.partition import BATCH_BYTES, BATCH_MESSAGES, UNK
 from dynactor.actors.runtime.commit_retry import commit_past_stalls, is_unknown
 from dynactor.actors.runtime.replies import PartitionMoved, ignore_result, results, wait_done
 from dynactor.actors.table.table import Table
-from dynactor.actors.transactions.client_tokens import Claim
+from dynactor.actors.transactions.client_tokens import TokenClaim
 from dynactor.model.errors import DynamoDBError, InternalServerError
 from dynactor.model.writes.transaction import Action
 from dynactor.storage.store import Conflict, Fenced, Group, Store, StoreError
@@ -51,7 +51,7 @@ class _RoundConflict(Exception):
         self.conflict = conflict
 
 
-class Prepared(Protocol):
+class PreparedPart(Protocol):
     """A partition that has accepted its part of a transaction."""
 
     table: Table
@@ -86,8 +86,8 @@ class Candidate:
     def __init__(
         self,
         transaction_id: bytes,
-        prepared: Sequence[Prepared],
-        claim: Claim | None,
+        prepared: Sequence[PreparedPart],
+        claim: TokenClaim | None,
         items: set[tuple[int, bytes]],
     ) -> None:
         self.transaction_id = transaction_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dynactor.actors.followers.outside import TransferFailed
+from dynactor.actors.followers.outside import OutsideFailed
 from dynactor.storage.buckets.bucket import BucketError
 
 
@@ -20,4 +20,4 @@ class BucketUse:
             yield
         except BucketError as error:
             self.failure = error
-            raise TransferFailed(error.message) from error
+            raise OutsideFailed(error.message) from error

@@ -21,7 +21,12 @@ from dynactor.actors.runtime.cancellation import outcomes
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.table.table import Table
 from dynactor.actors.transfers.error_log import ErrorLog
-from dynactor.actors.transfers.import_files import DAMAGED, OTHER_COMPRESSION, ImportFile, files_of
+from dynactor.actors.transfers.import_files import (
+    DAMAGED,
+    OTHER_COMPRESSION,
+    ImportFile,
+    listed_files,
+)
 from dynactor.actors.transfers.source_records import SourceRecords, lines_or_ion, reporting
 from dynactor.model import capacity, limits
 from dynactor.model.back_off import BackOff
@@ -40,7 +45,7 @@ from dynactor.model.errors import (
 from dynactor.model.throttling.steady_rate import SteadyRate
 from dynactor.model.transfers.bulk_operation import BulkOperation, BulkProgress, BulkUsage
 from dynactor.model.transfers.item_reader import ItemReader
-from dynactor.model.transfers.record_condition import condition_of
+from dynactor.model.transfers.record_condition import put_condition
 from dynactor.model.transfers.records import Fault, Record
 from dynactor.model.writes.write import Put
 from dynactor.storage.buckets.bucket import Bucket, BucketError
@@ -157,7 +162,7 @@ class BulkPut:
         bucket = self._buckets.named(source["S3Bucket"], self._operation.grant)
         try:
             prefix = source.get("S3KeyPrefix", "")
-            files = await files_of(bucket, prefix, source["InputFormat"])
+            files = await listed_files(bucket, prefix, source["InputFormat"])
             if not files:
                 raise BulkFailed("S3NoSuchKey", f"No object has the prefix {prefix!r}")
             total_bytes = sum(file.size_bytes for file in files)
@@ -225,7 +230,7 @@ class BulkPut:
         if self._reader is None or self._reader[0] is not definition:
             self._reader = definition, ItemReader(definition, fills_indexes=False)
         size_bytes, parts = self._reader[1].check(record.item)
-        condition = condition_of(definition, record.members)
+        condition = put_condition(definition, record.members)
         shows_item = condition is not None and "CONDITION_CHECK_FAILURE" in self._outputs
         put = Put(record.item, size_bytes, condition, return_item_on_failure=shows_item)
         return _Line(key, record, put, parts)

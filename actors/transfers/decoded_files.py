@@ -18,12 +18,12 @@ from dynactor.actors.transfers.decoding_process import (
     Begin,
     End,
     Ended,
+    FilePart,
+    FileRefused,
+    FileRows,
     Job,
     Output,
-    Part,
-    Refused,
-    Rows,
-    Taken,
+    PartTaken,
     framed,
 )
 from dynactor.actors.transfers.row_decoder import DecodedRows, RowDecoder
@@ -134,11 +134,11 @@ class DecodingProcess(FileDecoding):
                 is_more = is_more and await _send_part(parts, sent)
             while True:
                 match await self._received(process):
-                    case Rows(decoded):
+                    case FileRows(decoded):
                         yield decoded
-                    case Taken():
+                    case PartTaken():
                         is_more = is_more and await _send_part(parts, sent)
-                    case Refused(code, message):
+                    case FileRefused(code, message):
                         raise BucketError(code, message)
                     case Ended(md5_checksum, size_bytes):
                         self.file_sum = FileSum(md5_checksum, size_bytes)
@@ -188,5 +188,5 @@ async def _send_part(parts: AsyncGenerator[bytes, None], sent: asyncio.StreamWri
     """Send the next part of a file, or its end; False after the end."""
     data = await anext(parts, None)
     # Writing keeps the part in memory, until the process takes it.
-    sent.write(framed(End() if data is None else Part(data)))
+    sent.write(framed(End() if data is None else FilePart(data)))
     return data is not None

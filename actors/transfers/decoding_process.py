@@ -43,7 +43,7 @@ class Begin(Struct, tag=True, array_like=True):
     compression: Compression
 
 
-class Part(Struct, tag=True, array_like=True):
+class FilePart(Struct, tag="Part", array_like=True):
     """The next bytes of the file."""
 
     data: bytes
@@ -53,13 +53,13 @@ class End(Struct, tag=True, array_like=True):
     """The end of the file."""
 
 
-class Rows(Struct, tag=True, array_like=True):
+class FileRows(Struct, tag="Rows", array_like=True):
     """Rows of the file."""
 
     decoded: DecodedRows
 
 
-class Taken(Struct, tag=True, array_like=True):
+class PartTaken(Struct, tag="Taken", array_like=True):
     """A part is decoded, so the process needs another one."""
 
 
@@ -70,15 +70,15 @@ class Ended(Struct, tag=True, array_like=True):
     size_bytes: int
 
 
-class Refused(Struct, tag=True, array_like=True):
+class FileRefused(Struct, tag="Refused", array_like=True):
     """The file can't be decoded. This is the last message."""
 
     code: str
     message: str
 
 
-Input: TypeAlias = Job | Begin | Part | End
-Output: TypeAlias = Rows | Taken | Ended | Refused
+Input: TypeAlias = Job | Begin | FilePart | End
+Output: TypeAlias = FileRows | PartTaken | Ended | FileRefused
 
 _encoder: Final = msgpack.Encoder()
 _input: Final = msgpack.Decoder(Input)
@@ -119,7 +119,7 @@ def serve(source: BinaryIO, target: BinaryIO) -> None:
         EOFError: the source ended within a message.
     """
     decoder: RowDecoder | None = None
-    file: _File | None = None
+    file: _DecodedFile | None = None
     while (message := _read(source)) is not None:
         match message:
             case Job(record, request):
@@ -127,13 +127,13 @@ def serve(source: BinaryIO, target: BinaryIO) -> None:
                 continue
             case Begin(key, compression):
                 assert decoder is not None
-                file = _File(key, compression, decoder)
+                file = _DecodedFile(key, compression, decoder)
         assert file is not None
         try:
             with reporting(file.key):
                 target.writelines(framed(answer) for answer in file.answers(message))
         except BucketError as error:
-            target.write(framed(Refused(error.code, error.message)))
+            target.write(framed(FileRefused(error.code, error.message)))
             target.flush()
             return
         target.flush()
@@ -151,7 +151,7 @@ def _read(source: BinaryIO) -> Input | None:
     return message
 
 
-class _File:
+class _DecodedFile:
     """One file."""
 
     def __init__(self, key: str, compression: Compression, decoder: RowDecoder) -> None:
@@ -165,13 +165,13 @@ class _File:
             case Begin():
                 self._content = Content(self._compression)
                 self._decoder.begin()
-            case Part(data):
+            case FilePart(data):
                 for piece in self._begun.feed(data):
-                    yield from map(Rows, filter(None, self._decoder.feed(piece)))
-                yield Taken()
+                    yield from map(FileRows, filter(None, self._decoder.feed(piece)))
+                yield PartTaken()
             case _:
                 self._begun.check_end()
-                yield from map(Rows, filter(None, self._decoder.end()))
+                yield from map(FileRows, filter(None, self._decoder.end()))
                 yield Ended(self._begun.md5_checksum, self._begun.size_bytes)
 
     @property

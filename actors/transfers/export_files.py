@@ -17,7 +17,7 @@ from dynactor.actors.transfers import manifests
 from dynactor.actors.transfers.bucket_use import BucketUse
 from dynactor.actors.transfers.export_writer import ExportedFile, open_file, write_manifests
 from dynactor.actors.transfers.manifests import DataFile
-from dynactor.model.transfers.ion_text import line_of
+from dynactor.model.transfers.ion_text import record_line
 from dynactor.model.transfers.item_filter import item_filter
 from dynactor.model.transfers.table_export import TableExport
 from dynactor.model.values import item as items
@@ -131,7 +131,7 @@ class ExportFiles(BucketUse, Outlet):
 
     def _line(self, data: bytes) -> bytes:
         """The line of an item's JSON."""
-        return line_of(Item=items.decode(data)) if self.export.is_ion else _LINE % data
+        return record_line(Item=items.decode(data)) if self.export.is_ion else _LINE % data
 
     def _change(self, record: ChangeRecord, old: bytes | None, new: bytes | None) -> bytes:
         """The line of a change, with the JSON of these images."""
@@ -144,7 +144,7 @@ class ExportFiles(BucketUse, Outlet):
                 b"" if new is None else _NEW % new,
             )
         images = {"OldImage": old, "NewImage": new}
-        return line_of(
+        return record_line(
             Metadata=f"{{WriteTimestampMicros:{time_us}.}}",
             Keys=record.key,
             **{name: items.decode(data) for name, data in images.items() if data is not None},

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from msgspec import MsgspecError
 
 from dynactor.actors.transfers import manifests
-from dynactor.actors.transfers.manifests import DataFile, Summary
+from dynactor.actors.transfers.manifests import DataFile, ExportSummary
 from dynactor.model.limits import IMPORT_OBJECTS
 from dynactor.storage.buckets.bucket import Bucket, BucketError, read_whole
 
@@ -32,7 +32,7 @@ class ImportFile(NamedTuple):
     listed: DataFile | None = None
 
 
-async def files_of(bucket: Bucket, prefix: str, input_format: str) -> list[ImportFile]:
+async def listed_files(bucket: Bucket, prefix: str, input_format: str) -> list[ImportFile]:
     """The files below a prefix, in the order in which they are imported; maybe none.
 
     The files of a whole export are those that its manifest lists.
@@ -94,7 +94,9 @@ async def _checked(bucket: Bucket, name: str, keys: Collection[str]) -> bytes:
     return data
 
 
-def _check_summary(summary: Summary, key: str, listed: list[DataFile], input_format: str) -> None:
+def _check_summary(
+    summary: ExportSummary, key: str, listed: list[DataFile], input_format: str
+) -> None:
     if summary.export_type != "FULL_EXPORT" or summary.output_view is not None:
         raise BucketError(INVALID, f"{key}: an incremental export can't be imported")
     if summary.output_format != input_format:

@@ -15,11 +15,11 @@ from typing import Final, TypeAlias
 import structlog
 from msgspec import structs
 
-from dynactor.actors.followers.outside import Inlet, LoadedRows, TransferFailed
+from dynactor.actors.followers.outside import Inlet, LoadedRows, OutsideFailed
 from dynactor.actors.transfers.bucket_use import BucketUse
 from dynactor.actors.transfers.decoded_files import DecodingHere, DecodingProcess, FileDecoding
 from dynactor.actors.transfers.error_log import ErrorLog
-from dynactor.actors.transfers.import_files import OTHER_COMPRESSION, ImportFile, files_of
+from dynactor.actors.transfers.import_files import OTHER_COMPRESSION, ImportFile, listed_files
 from dynactor.actors.transfers.row_decoder import DecodedRows, duplicate
 from dynactor.actors.transfers.source_records import check_listed
 from dynactor.actors.transfers.uploads import Uploads
@@ -108,7 +108,7 @@ class ImportedRows(BucketUse, Inlet):
         try:
             with self._failing():
                 rows = await anext(self._pages, None)
-        except TransferFailed:
+        except OutsideFailed:
             if self._stopped.done():
                 # The process that decodes the files was ended.
                 self.failure = None
@@ -158,7 +158,7 @@ class ImportedRows(BucketUse, Inlet):
         if source is not None:
             bucket = self._buckets.named(source["S3Bucket"], self._grant)
             prefix = source.get("S3KeyPrefix", "")
-            files = await files_of(bucket, prefix, self._request["InputFormat"])
+            files = await listed_files(bucket, prefix, self._request["InputFormat"])
             size_bytes = sum(file.size_bytes for file in files)
             for file in files:
                 yield bucket, file, size_bytes

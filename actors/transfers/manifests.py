@@ -35,7 +35,7 @@ class DataFile(Struct, frozen=True, rename="camel"):
     data_file_s3_key: str = msgspec.field(name="dataFileS3Key", default="")
 
 
-class Summary(Struct, frozen=True, rename="camel"):
+class ExportSummary(Struct, frozen=True, rename="camel"):
     """The members of a summary that an import reads."""
 
     item_count: int
@@ -95,13 +95,13 @@ def read_files_manifest(data: bytes) -> list[DataFile]:
     return [json.decode(line, type=DataFile) for line in data.splitlines() if line.strip()]
 
 
-def read_summary(data: bytes) -> Summary:
+def read_summary(data: bytes) -> ExportSummary:
     """The summary of an export.
 
     Raises:
         MsgspecError: the data is not a summary.
     """
-    return json.decode(data, type=Summary)
+    return json.decode(data, type=ExportSummary)
 
 
 def checksum(data: bytes) -> str:

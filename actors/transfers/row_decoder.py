@@ -94,7 +94,7 @@ class RowDecoder:
     def _pages(self, records: Records) -> Iterator[DecodedRows | None]:
         is_more = True
         while is_more:
-            page = _Page()
+            page = _DecodedPage()
             for _ in range(0, _PAGE_RECORDS, _TURN_RECORDS):
                 try:
                     is_more = self._decode(islice(records, _TURN_RECORDS), page)
@@ -108,7 +108,7 @@ class RowDecoder:
             if page.processed:
                 yield self._decoded(page)
 
-    def _decode(self, records: Records, page: _Page) -> bool:
+    def _decode(self, records: Records, page: _DecodedPage) -> bool:
         """Decode some records; False if there are no more."""
         read, prefix, found = self._reader.read, self._prefix, page.found
         number_at, versions, pack = self._partitions.number_at, self._versions, codec.pack
@@ -133,7 +133,7 @@ class RowDecoder:
         return page.processed - before == _TURN_RECORDS
 
     @staticmethod
-    def _decoded(page: _Page) -> DecodedRows:
+    def _decoded(page: _DecodedPage) -> DecodedRows:
         sizes: dict[int, tuple[int, int]] = {}
         for _, _, number, size_bytes in page.found.values():
             count, sum_bytes = sizes.get(number, (0, 0))
@@ -149,7 +149,7 @@ class RowDecoder:
         )
 
 
-class _Page:
+class _DecodedPage:
     """The records of a page that are decoded so far."""
 
     def __init__(self) -> None:

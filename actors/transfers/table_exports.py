@@ -165,7 +165,7 @@ class TableExports(Part):
         exported = past.epoch_us / MICROSECONDS_PER_SECOND if past and is_past else now
         starts = tuple(partition.start for partition in table.record.partitions)
 
-        def export_of(backup: TableBackup) -> TableExport:
+        def backup_export(backup: TableBackup) -> TableExport:
             return TableExport(
                 export_id,
                 message.table_name,
@@ -180,9 +180,9 @@ class TableExports(Part):
             )
 
         backup = await self._backups.create_internal(
-            table, lambda backup: [transfers.export_row(export_of(backup))], past
+            table, lambda backup: [transfers.export_row(backup_export(backup))], past
         )
-        export = self._exports[export_id] = export_of(backup)
+        export = self._exports[export_id] = backup_export(backup)
         await self._machine.resume(_subject(export))
         await self._streams.attach_logs(table)
         return export

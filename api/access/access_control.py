@@ -102,12 +102,12 @@ class AccessControl:
                 _check_lockout(grants, ask, call.request)
         if operation.objects is None:
             return None
-        of_objects = ActionFacts(facts)
+        object_facts = ActionFacts(facts)
         if self.recorded is not None:
             for objects in operation.objects(call.request):
-                ask = Ask(objects.action, objects.resource, of_objects)
+                ask = Ask(objects.action, objects.resource, object_facts)
                 self.recorded.note(grants.principal.principal_arn, ask, is_start=True)
-        return bucket_grant(grants, of_objects, is_observed=self._observed is not None)
+        return bucket_grant(grants, object_facts, is_observed=self._observed is not None)
 
     def explanations(
         self, access_key_id: str, operation: CheckedOperation, call: Call[Any], sender: Sender

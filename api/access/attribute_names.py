@@ -94,7 +94,7 @@ def _without_placeholders(tree: object) -> tuple[str, ...]:
 
 def paths_in(tree: object) -> Iterator[str]:
     """The attributes, or their placeholders, at the start of all paths of a tree."""
-    if isinstance(tree, syntax.Path):
+    if isinstance(tree, syntax.ParsedPath):
         yield str(tree.parts[0])
     elif isinstance(tree, Struct):
         for member in tree.__struct_fields__:

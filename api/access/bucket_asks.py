@@ -46,7 +46,7 @@ class PrefixFacts(ActionFacts):
         return super()._derived(key)
 
 
-class Source(Protocol):
+class BucketSource(Protocol):
     """The bucket and the prefix of objects to read."""
 
     @property
@@ -55,13 +55,13 @@ class Source(Protocol):
     def S3KeyPrefix(self) -> str | None: ...  # noqa: N802, D102
 
 
-def list_source(asking: Asking, source: Source) -> Ask:
+def list_source(asking: Asking, source: BucketSource) -> Ask:
     """The list of the objects to read."""
     facts = PrefixFacts(asking.facts, source.S3KeyPrefix)
     return Ask(LIST, bucket_arn(source.S3Bucket), facts)
 
 
-def read_objects(source: Source) -> Objects:
+def read_objects(source: BucketSource) -> Objects:
     """The objects that an operation reads after its answer."""
     return Objects(READ, source.S3Bucket, source.S3KeyPrefix or "")
 

@@ -18,8 +18,15 @@ from dynactor.api.requests import inputs
 from dynactor.api.requests.foreign_arns import named_table
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.errors import DynamoDBError
-from dynactor.model.partiql.binding import Prepared, check_parameters, prepare
-from dynactor.model.partiql.statement import Delete, Exists, Insert, Select, Statement, Update
+from dynactor.model.partiql.binding import PreparedStatement, check_parameters, prepare
+from dynactor.model.partiql.statement import (
+    DeleteStatement,
+    ExistsStatement,
+    InsertStatement,
+    SelectStatement,
+    Statement,
+    UpdateStatement,
+)
 
 _SPECIFIC: Final = ("SPECIFIC_ATTRIBUTES",)
 _ALL: Final = ("ALL_ATTRIBUTES",)
@@ -143,15 +150,15 @@ def statements(asking: Asking, requests: Iterable[Any]) -> Iterator[Ask]:
 
 
 _STATEMENT_ACTIONS: Final[dict[type[Statement], str]] = {
-    Select: "dynamodb:PartiQLSelect",
-    Exists: "dynamodb:PartiQLSelect",
-    Insert: "dynamodb:PartiQLInsert",
-    Update: "dynamodb:PartiQLUpdate",
-    Delete: "dynamodb:PartiQLDelete",
+    SelectStatement: "dynamodb:PartiQLSelect",
+    ExistsStatement: "dynamodb:PartiQLSelect",
+    InsertStatement: "dynamodb:PartiQLInsert",
+    UpdateStatement: "dynamodb:PartiQLUpdate",
+    DeleteStatement: "dynamodb:PartiQLDelete",
 }
 
 
-def _statement_ask(asking: Asking, request: Any, prepared: Prepared) -> Ask:
+def _statement_ask(asking: Asking, request: Any, prepared: PreparedStatement) -> Ask:
     """The ask of one statement.
 
     Raises:
@@ -160,9 +167,9 @@ def _statement_ask(asking: Asking, request: Any, prepared: Prepared) -> Ask:
     parameters = request.Parameters or []
     check_parameters(parameters)
     statement = prepared.bound(parameters)
-    source = statement.select if isinstance(statement, Exists) else statement
+    source = statement.select if isinstance(statement, ExistsStatement) else statement
     name = named_table(asking.database, source.table)
-    index = source.index if isinstance(source, Select) else None
+    index = source.index if isinstance(source, SelectStatement) else None
     resource = asking.table_arn(name if index is None else f"{name}/index/{index}")
     own = _own_of_statement(asking, request, statement)
     facts = StatementFacts(
@@ -182,14 +189,16 @@ def _own_of_statement(
 ) -> Mapping[str, Sequence[str] | None]:
     own: dict[str, Sequence[str] | None] = {"enclosingoperation": (asking.operation,)}
     match statement:
-        case Exists() if request.ReturnValuesOnConditionCheckFailure == "ALL_OLD":
+        case ExistsStatement() if request.ReturnValuesOnConditionCheckFailure == "ALL_OLD":
             # A failed check returns the whole item.
             own["select"] = _ALL
-        case Select(projector=projector) | Exists(Select(projector=projector)):
+        case SelectStatement(projector=projector) | ExistsStatement(
+            SelectStatement(projector=projector)
+        ):
             own["select"] = _ALL if projector is None else _SPECIFIC
-        case Update(return_values=return_values):
+        case UpdateStatement(return_values=return_values):
             own["returnvalues"] = _with_failure(return_values, request)
-        case Delete(returning=returning):
+        case DeleteStatement(returning=returning):
             own["returnvalues"] = _with_failure("ALL_OLD" if returning else "NONE", request)
     return own
 

@@ -101,8 +101,8 @@ class IdentityRegistry:
         raise UnrecognizedClientException("The security token included in the request is invalid.")
 
 
-def _merged(of_role: Mapping[str, str], of_session: Mapping[str, str]) -> dict[str, str]:
+def _merged(role_tags: Mapping[str, str], session_tags: Mapping[str, str]) -> dict[str, str]:
     """The tags of a session, which replace those of its role. Keys are not case-sensitive."""
-    given = {key.lower() for key in of_session}
-    kept = {key: value for key, value in of_role.items() if key.lower() not in given}
-    return {**kept, **of_session}
+    given = {key.lower() for key in session_tags}
+    kept = {key: value for key, value in role_tags.items() if key.lower() not in given}
+    return {**kept, **session_tags}

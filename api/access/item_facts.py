@@ -16,8 +16,15 @@ from dynactor.model.access.rules import UnknownFact
 from dynactor.model.key_conditions import fast_range
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.partiql import read_plan, write_plan
-from dynactor.model.partiql.binding import Prepared
-from dynactor.model.partiql.statement import Delete, Exists, Insert, Select, Statement, Update
+from dynactor.model.partiql.binding import PreparedStatement
+from dynactor.model.partiql.statement import (
+    DeleteStatement,
+    ExistsStatement,
+    InsertStatement,
+    SelectStatement,
+    Statement,
+    UpdateStatement,
+)
 from dynactor.model.values import number
 from dynactor.model.values.item import Item
 
@@ -116,7 +123,7 @@ class StatementFacts(DataFacts):
         request: RequestFacts,
         table: Table | None,
         own: Mapping[str, Sequence[str] | None],
-        prepared: Prepared,
+        prepared: PreparedStatement,
         statement: Statement,
     ) -> None:
         super().__init__(request, table, own)
@@ -130,10 +137,15 @@ class StatementFacts(DataFacts):
             return None
         kind = schema.partition[position].type
         match self._statement:
-            case Select() as select:
+            case SelectStatement() as select:
                 values = read_plan.partition_values(select, schema)
                 return None if values is None else [key_text(value, kind) for value in values]
-            case Insert() | Update() | Delete() | Exists() as write:
+            case (
+                InsertStatement()
+                | UpdateStatement()
+                | DeleteStatement()
+                | ExistsStatement() as write
+            ):
                 key = write_plan.extract_key(write, schema)
                 return (key_text(key[schema.partition[position].name], kind),)
 
@@ -141,7 +153,7 @@ class StatementFacts(DataFacts):
         """The values of another key of DynamoDB, by its name without prefix."""
         if name != "fulltablescan":
             return super().service_values(name)
-        if not isinstance(self._statement, Select):
+        if not isinstance(self._statement, SelectStatement):
             return None
         values = read_plan.partition_values(self._statement, self._schema())
         return ("true" if values is None else "false",)
@@ -150,14 +162,14 @@ class StatementFacts(DataFacts):
         """The names in the statement."""
         names = set(paths_in(self._prepared.operation))
         match self._statement:
-            case Insert(item=item):
+            case InsertStatement(item=item):
                 names.update(item)
-            case Select(order=order):
+            case SelectStatement(order=order):
                 names.update(one.name for one in order)
         return names
 
     def _schema(self) -> KeySchema:
-        index = self._statement.index if isinstance(self._statement, Select) else None
+        index = self._statement.index if isinstance(self._statement, SelectStatement) else None
         return self.schema_of_index(index)
 
 

@@ -12,8 +12,8 @@ from msgspec import Meta, MsgspecError, Struct, convert
 from dynactor.api.access.identities import Identities, Role
 from dynactor.api.keys.access_keys import Profile
 from dynactor.model.access.decision import Grants
-from dynactor.model.access.document import Node, PolicyError, parse_json
-from dynactor.model.access.policy import Policy, parse_policy, policy_of
+from dynactor.model.access.document import JsonNode, PolicyError, parse_json
+from dynactor.model.access.policy import Policy, parse_policy, parsed_policy
 from dynactor.model.access.principal import user
 from dynactor.model.account import ACCOUNT_ID
 
@@ -110,7 +110,7 @@ def _parsed_role(text: str, name: str) -> tuple[Policy, _RoleFile]:
     for member, node in members.items():
         if member not in _ROLE_MEMBERS:
             raise PolicyError(f"{member} is not a member of a role", node.line)
-    trust = policy_of(members["TrustPolicy"], name, "trust")
+    trust = parsed_policy(members["TrustPolicy"], name, "trust")
     rest = {member: _plain(node) for member, node in members.items() if member != "TrustPolicy"}
     return trust, convert(rest, _RoleFile, strict=False)
 
@@ -126,7 +126,7 @@ class _RoleFile(Struct, frozen=True):
 _ROLE_MEMBERS: Final = frozenset({"TrustPolicy", *_RoleFile.__struct_fields__})
 
 
-def _plain(node: Node) -> object:
+def _plain(node: JsonNode) -> object:
     """A JSON value without lines."""
     value = node.value
     if isinstance(value, tuple):

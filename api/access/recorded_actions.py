@@ -28,7 +28,7 @@ _ARN: Final = re.compile(r"arn:aws:(?:dynamodb:[^:]*:[^:]*|s3::):")
 _LEADING_KEYS: Final = "dynamodb:leadingkeys"
 
 
-class _Pair(Struct):
+class _ActionPair(Struct):
     """An action on a resource; ``keys`` is None once there are many or a request has none.
 
     The keys of a list of a bucket are the prefixes.
@@ -46,10 +46,10 @@ class _Pairs:
     """The pairs of one caller, by their places."""
 
     def __init__(self, now: float) -> None:
-        self.found: dict[_Place, _Pair] = {}
+        self.found: dict[_Place, _ActionPair] = {}
         self._forgot_seconds = now
 
-    def add(self, place: _Place, now: float) -> _Pair:
+    def add(self, place: _Place, now: float) -> _ActionPair:
         """The pair for a new resource: of its own, or of a pattern if there are many."""
         if len(self.found) >= MOST_PAIRS and now - self._forgot_seconds > _FORGET_SECONDS:
             self.forget_old(now)
@@ -60,7 +60,7 @@ class _Pairs:
             if place not in self.found and len(self.found) >= 2 * MOST_PAIRS:
                 place = (action, "*", True)
         # A new pair has no keys yet, so that its first request decides.
-        return self.found.setdefault(place, _Pair(now, set()))
+        return self.found.setdefault(place, _ActionPair(now, set()))
 
     def forget_old(self, now: float) -> None:
         """Forget the pairs that were not used for an hour."""

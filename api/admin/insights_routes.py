@@ -42,7 +42,7 @@ from dynactor.api.admin_api.insights_messages import (
     Units,
     UseAnswer,
 )
-from dynactor.model.advice.heavy_hitters import Summary, heaviest
+from dynactor.model.advice.heavy_hitters import KeySummary, heaviest
 from dynactor.model.advice.key_traffic import Kind
 from dynactor.model.definitions.table import TABLE_INDEX_ID
 from dynactor.model.errors import ResourceNotFoundException, ThrottlingReason
@@ -116,7 +116,7 @@ def _table(database: Database, name: str) -> Table:
 def insights_answer(database: Database, table: Table, index_name: str | None) -> InsightsAnswer:
     """The counts of a table, or of its global index of that name."""
     definition = table.definition
-    insights = contributor_insights.of_resource(definition, index_name)
+    insights = contributor_insights.resource_insights(definition, index_name)
     schema, index_id = definition.key_schema, TABLE_INDEX_ID
     if index_name is not None:
         index = definition.global_index(index_name)
@@ -137,7 +137,7 @@ def insights_answer(database: Database, table: Table, index_name: str | None) ->
 
 
 def _minute(schema: KeySchema, window: Window) -> Minute:
-    def counted(summary: Summary, *, whole: bool) -> Counted:
+    def counted(summary: KeySummary, *, whole: bool) -> Counted:
         values = key_values if whole else partition_values
         keys = [KeyWeight(values(schema, key), weight) for key, weight in summary.keys]
         return Counted(summary.total, summary.error, summary.unlisted, keys)

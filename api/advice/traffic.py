@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from dynactor.api.admin_api.insights_messages import Counted, InsightsAnswer, Minute
-from dynactor.model.advice.heavy_hitters import Summary, heaviest, most_of_any
+from dynactor.model.advice.heavy_hitters import KeySummary, heaviest, most_of_any
 from dynactor.model.advice.key_traffic import MINUTE_SECONDS, Kind
 from dynactor.model.values.value_types import Item
 
@@ -90,7 +90,7 @@ class Traffic:
     ) -> list[KeyLoad]:
         """The busiest partition keys or items, most first."""
         factors = kinds if isinstance(kinds, Mapping) else dict.fromkeys(kinds, 1.0)
-        summaries: list[Summary] = []
+        summaries: list[KeySummary] = []
         seconds: dict[bytes, float] = {}
         for minute in self.minutes:
             counted = minute.items if items else minute.partitions
@@ -130,6 +130,8 @@ def _seconds(minute: Minute, factors: Factors) -> list[float]:
     return seconds
 
 
-def _summary(counted: Counted, factor: float) -> Summary:
+def _summary(counted: Counted, factor: float) -> KeySummary:
     keys = tuple((_encode(each.key), each.weight * factor) for each in counted.keys)
-    return Summary(counted.total * factor, keys, counted.error * factor, counted.unlisted * factor)
+    return KeySummary(
+        counted.total * factor, keys, counted.error * factor, counted.unlisted * factor
+    )

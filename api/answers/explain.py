@@ -49,7 +49,7 @@ class _TableCounts(Struct, frozen=True, rename="pascal", omit_defaults=True):
     indexes: tuple[_IndexCounts, ...] = ()
 
 
-class _Summary(Struct, frozen=True, rename="pascal", omit_defaults=True):
+class _ExplanationSummary(Struct, frozen=True, rename="pascal", omit_defaults=True):
     """The short form of an explanation that is too long."""
 
     operation: str
@@ -69,7 +69,7 @@ def is_wanted(header: str) -> bool:
 def header_text(operation: str, paid: Sequence[Paid]) -> str:
     """The header's text for these costs, at most ``EXPLANATION_BYTES`` long."""
     explanation = explain(operation, paid)
-    summary = _Summary(
+    summary = _ExplanationSummary(
         explanation.operation,
         explanation.capacity_units,
         summarized=True,

@@ -54,7 +54,7 @@ def table_description(database: Database, state: TableState) -> dict[str, Any]:
         "DeletionProtectionEnabled": definition.deletion_protection,
         **_on_demand_throughput(definition.on_demand_throughput),
         "WarmThroughput": _warm_throughput(
-            throughput_rules.warm_of(definition),
+            throughput_rules.shown_warm_throughput(definition),
             definition.status,
             is_growing=TABLE_INDEX_ID in state.growing or "WARM_THROUGHPUT" in definition.changing,
         ),

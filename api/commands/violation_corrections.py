@@ -14,7 +14,12 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from dynactor.api.commands.violation_detector import Target, Violation, is_possible, item_violations
+from dynactor.api.commands.violation_detector import (
+    ItemViolation,
+    Target,
+    is_possible,
+    item_violations,
+)
 from dynactor.model.errors import DynamoDBError
 from dynactor.model.keys.key import KeyAttribute
 from dynactor.model.limits import ITEM_SIZE_BYTES
@@ -36,10 +41,10 @@ class BadCorrection(Exception):
 class Corrections(Struct, frozen=True):
     """The contents of a file: the violations of each item, and their new values."""
 
-    violations: Sequence[list[Violation]]
+    violations: Sequence[list[ItemViolation]]
     values: Mapping[tuple[bytes, str], AttributeValue]
 
-    def new_value(self, violation: Violation) -> AttributeValue | None:
+    def new_value(self, violation: ItemViolation) -> AttributeValue | None:
         """The new value; ``{}`` to remove the attribute, None to keep the old value."""
         return self.values.get((_encode(violation.key), violation.attribute.name))
 
@@ -51,7 +56,7 @@ def read_corrections(path: Path, form: Literal["csv", "json"], target: Target) -
         OSError: the file can't be read.
         BadCorrection: a line has no violation, or its correction can't be a key.
     """
-    items: dict[bytes, list[Violation]] = {}
+    items: dict[bytes, list[ItemViolation]] = {}
     values: dict[tuple[bytes, str], AttributeValue] = {}
     for number, line in _lines(path, form):
         try:
@@ -83,7 +88,9 @@ def _lines(path: Path, form: Literal["csv", "json"]) -> Iterator[tuple[int, dict
         raise BadCorrection(f"{path} is not a report of violations: {error}") from None
 
 
-def _correction(line: Mapping[str, Any], target: Target) -> tuple[Violation, AttributeValue | None]:
+def _correction(
+    line: Mapping[str, Any], target: Target
+) -> tuple[ItemViolation, AttributeValue | None]:
     """A violation and its new value: ``{}`` to remove the attribute, None to keep the old value."""
     key: Item = _value(line["key"])
     if key.keys() != set(target.table_key):
@@ -99,7 +106,7 @@ def _correction(line: Mapping[str, Any], target: Target) -> tuple[Violation, Att
     # index key that is too long together with other attributes.
     found = item_violations(target, key | {attribute.name: value})
     reasons = [one.reason for one in found if one.attribute == attribute]
-    violation = Violation(key, attribute, value, reasons[0] if reasons else "too long together")
+    violation = ItemViolation(key, attribute, value, reasons[0] if reasons else "too long together")
     return violation, _new_value(line, target, attribute)
 
 

@@ -46,7 +46,7 @@ class Target(Struct, frozen=True):
     write_units: int = 0
 
 
-class Violation(Struct, frozen=True):
+class ItemViolation(Struct, frozen=True):
     """A value that can't be an attribute of the index's key, with the key of the value's item.
 
     ``outcome`` is the outcome of the correction; empty without one.
@@ -68,21 +68,21 @@ class ScannedPage(Struct, frozen=True):
     """The violations and counts of one page of the table."""
 
     items: int
-    violations: list[list[Violation]]  # of one item each
+    violations: list[list[ItemViolation]]  # of one item each
 
 
 class Fix(Protocol):
     """A way to correct violations."""
 
-    def new_value(self, violation: Violation) -> AttributeValue | None:
+    def new_value(self, violation: ItemViolation) -> AttributeValue | None:
         """The new value; ``{}`` to remove the attribute, None to keep the old value."""
         ...
 
 
-class Delete:
+class DeleteAttribute:
     """Remove the attribute from its item."""
 
-    def new_value(self, violation: Violation) -> AttributeValue | None:  # noqa: ARG002 - as Fix
+    def new_value(self, violation: ItemViolation) -> AttributeValue | None:  # noqa: ARG002 - as Fix
         """Remove the attribute."""
         return {}
 
@@ -92,7 +92,7 @@ class Rewrite(Struct, frozen=True):
 
     values: Mapping[str, AttributeValue]
 
-    def new_value(self, violation: Violation) -> AttributeValue | None:
+    def new_value(self, violation: ItemViolation) -> AttributeValue | None:
         """Return the given value of the attribute."""
         return self.values.get(violation.attribute.name)
 
@@ -100,7 +100,7 @@ class Rewrite(Struct, frozen=True):
 class Convert:
     """Convert numbers to strings, and strings that are numbers to numbers."""
 
-    def new_value(self, violation: Violation) -> AttributeValue | None:
+    def new_value(self, violation: ItemViolation) -> AttributeValue | None:
         """Return the value in the index's type, if possible."""
         match violation.attribute.type, violation.value:
             case "S", {"N": str(text)}:
@@ -182,7 +182,7 @@ async def pages(
         request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
 
-def item_violations(target: Target, item: Item) -> list[Violation]:
+def item_violations(target: Target, item: Item) -> list[ItemViolation]:
     """The values of an item that can't be in the index's key. Missing attributes are allowed."""
     key = {name: item[name] for name in target.table_key}
     schema = target.index_key
@@ -193,7 +193,7 @@ def item_violations(target: Target, item: Item) -> list[Violation]:
     ):
         present = [attribute for attribute in part if attribute.name in item]
         part_violations = [
-            Violation(key, attribute, item[attribute.name], reason)
+            ItemViolation(key, attribute, item[attribute.name], reason)
             for attribute in present
             if (reason := key_violation(schema, attribute, item[attribute.name])) is not None
         ]
@@ -201,7 +201,7 @@ def item_violations(target: Target, item: Item) -> list[Violation]:
             longest = max(
                 present, key=lambda attribute: attribute_value.size_bytes(item[attribute.name])
             )
-            part_violations = [Violation(key, longest, item[longest.name], "too long together")]
+            part_violations = [ItemViolation(key, longest, item[longest.name], "too long together")]
         found += part_violations
     return found
 
@@ -209,10 +209,10 @@ def item_violations(target: Target, item: Item) -> list[Violation]:
 async def correct(
     client: Endpoint,
     target: Target,
-    violations: Sequence[Violation],
+    violations: Sequence[ItemViolation],
     fix: Fix,
     rate: SteadyRate | None = None,
-) -> list[Violation]:
+) -> list[ItemViolation]:
     """Correct one item atomically unless a value has changed; returns each violation's outcome.
 
     Raises:
@@ -234,7 +234,7 @@ async def correct(
         for at, value in new_values.items():
             outcomes[at] = refusal or (REWRITTEN if value else REMOVED)
     return [
-        Violation(
+        ItemViolation(
             violation.key, violation.attribute, violation.value, violation.reason, outcomes[at]
         )
         for at, violation in enumerate(violations)
@@ -249,7 +249,7 @@ def is_possible(schema: KeySchema, attribute: KeyAttribute, value: AttributeValu
 async def _update(
     client: Endpoint,
     target: Target,
-    violations: Sequence[Violation],
+    violations: Sequence[ItemViolation],
     new_values: Mapping[int, AttributeValue],
     rate: SteadyRate | None,
 ) -> str:

@@ -26,11 +26,11 @@ from dynactor.api.commands.violation_corrections import BadCorrection, Correctio
 from dynactor.api.commands.violation_detector import (
     Allowance,
     Convert,
-    Delete,
+    DeleteAttribute,
     Fix,
+    ItemViolation,
     Rewrite,
     Target,
-    Violation,
 )
 from dynactor.model.errors import DynamoDBError
 from dynactor.model.keys.key import KeyAttribute, KeySchema, KeyType
@@ -235,7 +235,7 @@ def _fix(options: ViolationsOptions, schema: KeySchema) -> Fix | None:
         case None:
             return None
         case "delete":
-            return Delete()
+            return DeleteAttribute()
         case "convert":
             return Convert()
         case "rewrite":
@@ -267,7 +267,7 @@ def _new_value(text: str, schema: KeySchema) -> tuple[str, AttributeValue]:
 
 
 class _ViolationReport(Protocol):
-    def write(self, violation: Violation) -> None: ...
+    def write(self, violation: ItemViolation) -> None: ...
 
 
 class _Scanned(Protocol):
@@ -350,7 +350,7 @@ class _ViolationRun:
         """Whether the maximum number of violations is found."""
         return self._max_violations is not None and self.found >= self._max_violations
 
-    async def _report_item(self, violations: list[Violation]) -> None:
+    async def _report_item(self, violations: list[ItemViolation]) -> None:
         if self._fix is not None:
             violations = await violation_detector.correct(
                 self._client, self._target, violations, self._fix, self._writing
@@ -381,12 +381,12 @@ def _rate(units_per_second: int, options: ViolationsOptions) -> SteadyRate | Non
 # -- output ---------------------------------------------------------------------------------
 
 
-def _columns(violation: Violation) -> dict[str, Any]:
+def _columns(violation: ItemViolation) -> dict[str, Any]:
     columns: dict[str, Any] = {
         "key": violation.key,
         "attribute": violation.attribute.name,
         "expected_type": violation.attribute.type,
-        "found_type": attribute_value.type_of(violation.value),
+        "found_type": attribute_value.data_type(violation.value),
         "reason": violation.reason,
         "value": violation.value,
     }
@@ -406,7 +406,7 @@ class _ViolationCsv:
         self._writer = csv.DictWriter(file, names, lineterminator="\n")
         self._writer.writeheader()
 
-    def write(self, violation: Violation) -> None:
+    def write(self, violation: ItemViolation) -> None:
         """Write a line."""
         columns = _columns(violation)
         texts = {name: _encode(columns[name]).decode() for name in ("key", "value")}
@@ -419,7 +419,7 @@ class _ViolationLines:
     def __init__(self, file: IO[str]) -> None:
         self._file = file
 
-    def write(self, violation: Violation) -> None:
+    def write(self, violation: ItemViolation) -> None:
         """Write a line."""
         self._file.write(_encode(_columns(violation)).decode() + "\n")
 

@@ -45,7 +45,7 @@ HEADERS: Final[Mapping[str, str]] = {
 }
 
 
-class _File(Struct, frozen=True):
+class _PageFile(Struct, frozen=True):
     """A file as it is sent; ``packed`` is compressed by gzip."""
 
     content_type: str
@@ -58,7 +58,7 @@ class PageFiles:
     """The files of the pages, read at the first request for one of them."""
 
     def __init__(self) -> None:
-        self._files: dict[str, _File] = {}
+        self._files: dict[str, _PageFile] = {}
 
     def index(self, token: str) -> web.Response:
         """The page, with the token for its requests; an empty token shows the login."""
@@ -86,7 +86,7 @@ class PageFiles:
             return web.Response(body=file.body, headers=headers)
         return web.Response(body=file.packed, headers={**headers, "Content-Encoding": "gzip"})
 
-    def _read(self) -> dict[str, _File]:
+    def _read(self) -> dict[str, _PageFile]:
         if not self._files:
             self._files = {
                 path.relative_to(_HERE).as_posix(): _file(path)
@@ -97,7 +97,7 @@ class PageFiles:
         return self._files
 
 
-def _file(path: Path) -> _File:
+def _file(path: Path) -> _PageFile:
     body = path.read_bytes()
     tag = f'"{sha256(body).hexdigest()[:32]}"'
-    return _File(_TYPES[path.suffix], body, gzip.compress(body, mtime=0), tag)
+    return _PageFile(_TYPES[path.suffix], body, gzip.compress(body, mtime=0), tag)

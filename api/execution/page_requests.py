@@ -98,7 +98,7 @@ _BARE = (
 )
 
 
-def index_of(
+def named_index(
     table: TableDefinition, name: str | None, *, consistent: bool, is_statement: bool = False
 ) -> IndexDefinition | None:
     """The index a request names; None for the table itself.

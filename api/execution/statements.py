@@ -1,6 +1,6 @@
 """Execution of PartiQL statements as queries, scans and writes.
 
-Each statement becomes a checked ``Task``, which returns an ``Outcome``.
+Each statement becomes a checked ``Task``, which returns an ``StatementResult``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dynactor.actors.database.database import Database
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.api.execution.page_requests import (
-    index_of,
+    named_index,
     page_rules,
     query_start,
     scan_start,
@@ -39,7 +39,14 @@ from dynactor.model.partiql.binding import check_parameters, prepare
 from dynactor.model.partiql.next_token import Position
 from dynactor.model.partiql.parser import EXISTS_OUTSIDE_TRANSACTION
 from dynactor.model.partiql.read_plan import ReadPlan
-from dynactor.model.partiql.statement import Delete, Exists, Insert, Select, Statement, Update
+from dynactor.model.partiql.statement import (
+    DeleteStatement,
+    ExistsStatement,
+    InsertStatement,
+    SelectStatement,
+    Statement,
+    UpdateStatement,
+)
 from dynactor.model.values import attribute_value
 from dynactor.model.values import item as items
 from dynactor.model.values.attribute_value import AttributeValue
@@ -47,7 +54,7 @@ from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Write
 
 
-class Outcome(Struct, frozen=True):
+class StatementResult(Struct, frozen=True):
     """The result of a statement. ``items`` are JSON texts.
 
     ``position`` is where the next page of a SELECT begins; None after the last page. ``last_key``
@@ -68,7 +75,7 @@ class Task(Struct, frozen=True):
 
     table: TableDefinition
     key: bytes | None
-    run: Callable[[], Awaitable[Outcome]]
+    run: Callable[[], Awaitable[StatementResult]]
 
 
 class Reading(Struct, frozen=True):
@@ -83,7 +90,7 @@ class Reading(Struct, frozen=True):
     one_item: bool = False
 
 
-class _PageRequest(Struct, frozen=True):
+class _StatementPage(Struct, frozen=True):
     """A SELECT's page as the request of a Query or Scan."""
 
     IndexName: str | None
@@ -127,7 +134,7 @@ def _check_one_attribute_keys(database: Database, table: str, index: str) -> Non
         )
 
 
-def task_of(
+def statement_task(
     database: Database,
     statement: Statement,
     *,
@@ -141,63 +148,71 @@ def task_of(
         ValidationException: the statement can't be executed on this table.
     """
     match statement:
-        case Select():
+        case SelectStatement():
             return _select(database, statement, reading)
-        case Exists():
+        case ExistsStatement():
             raise ValidationException(EXISTS_OUTSIDE_TRANSACTION)
-        case Insert() | Update() | Delete():
+        case InsertStatement() | UpdateStatement() | DeleteStatement():
             return _write(database, statement, return_item_on_failure=return_item_on_failure)
 
 
 def _write(
-    database: Database, statement: Insert | Update | Delete, *, return_item_on_failure: bool
+    database: Database,
+    statement: InsertStatement | UpdateStatement | DeleteStatement,
+    *,
+    return_item_on_failure: bool,
 ) -> Task:
     table = database.table(named_table(database, statement.table))
     definition = table.definition
     key = write_plan.extract_key(statement, definition.key_schema)
 
-    async def run() -> Outcome:
-        write = _write_of(statement, definition, return_item_on_failure=return_item_on_failure)
+    async def run() -> StatementResult:
+        write = _statement_write(
+            statement, definition, return_item_on_failure=return_item_on_failure
+        )
         try:
             written = await table.write(write)
         except ConditionalCheckFailedException as error:
-            if not isinstance(statement, Insert):
+            if not isinstance(statement, InsertStatement):
                 raise
             if statement.if_not_exists:
-                return Outcome([], error.receipt)
+                return StatementResult([], error.receipt)
             raise DuplicateItemException(
                 "Duplicate primary key exists in table", error.receipt
             ) from None
         except ValidationException as error:
-            if isinstance(statement, Update) and error.message == attribute_value.TOO_DEEP:
+            if isinstance(statement, UpdateStatement) and error.message == attribute_value.TOO_DEEP:
                 raise ValidationException(attribute_value.NESTING) from None
             raise
         found = [items.encode(written.attributes)] if written.attributes else []
-        return Outcome(found, written.receipt)
+        return StatementResult(found, written.receipt)
 
     return Task(definition, keys.encode(definition.key_schema, key), run)
 
 
-def _write_of(
-    statement: Insert | Update | Delete, table: TableDefinition, *, return_item_on_failure: bool
+def _statement_write(
+    statement: InsertStatement | UpdateStatement | DeleteStatement,
+    table: TableDefinition,
+    *,
+    return_item_on_failure: bool,
 ) -> Write:
     match statement:
-        case Insert():
-            return write_plan.put_of(statement, table)
-        case Update():
-            return write_plan.update_of(
+        case InsertStatement():
+            return write_plan.plan_put(statement, table)
+        case UpdateStatement():
+            return write_plan.plan_update(
                 statement, table, return_item_on_failure=return_item_on_failure
             )
-        case Delete():
-            return write_plan.delete_of(
+        case DeleteStatement():
+            return write_plan.plan_delete(
                 statement, table, return_item_on_failure=return_item_on_failure
             )
 
 
-def _select(database: Database, select: Select, reading: Reading) -> Task:
+def _select(database: Database, select: SelectStatement, reading: Reading) -> Task:
     table = database.table(named_table(database, select.table))
     definition = table.definition
-    index = index_of(definition, select.index, consistent=reading.consistent, is_statement=True)
+    index = named_index(definition, select.index, consistent=reading.consistent, is_statement=True)
     schema = index.key_schema if index else definition.key_schema
     if reading.one_item and read_plan.key_of_one_item(select, schema) is None:
         raise ValidationException(
@@ -211,7 +226,7 @@ def _select(database: Database, select: Select, reading: Reading) -> Task:
     limit = reading.limit
     if len(plan.ranges) > 1:
         limit = min(limit or PARTIQL_READS_PAGE_ITEMS, PARTIQL_READS_PAGE_ITEMS)
-    request = _PageRequest(select.index, limit)
+    request = _StatementPage(select.index, limit)
     rules = page_rules(
         request, definition, index, plan.filter, select.projector, filter_names=plan.filter_names
     )
@@ -225,7 +240,7 @@ def _select(database: Database, select: Select, reading: Reading) -> Task:
         by_partition=plan.is_scan,
     )
 
-    async def run() -> Outcome:
+    async def run() -> StatementResult:
         return await _read(table, whole, plan, reading.start.range_index)
 
     return Task(definition, plan.ranges[0].start if reading.one_item else None, run)
@@ -255,7 +270,7 @@ def _after(
     return after
 
 
-async def _read(table: Table, whole: ReadRange, plan: ReadPlan, first: int) -> Outcome:
+async def _read(table: Table, whole: ReadRange, plan: ReadPlan, first: int) -> StatementResult:
     """Read one page of several ranges; the limits of a page apply to all ranges together."""
     found: list[bytes] = []
     receipt = Receipt()
@@ -272,22 +287,22 @@ async def _read(table: Table, whole: ReadRange, plan: ReadPlan, first: int) -> O
             if at == first:
                 raise
             # Return the items that were read and charged before.
-            return Outcome(found, receipt, Position(at))
+            return StatementResult(found, receipt, Position(at))
         after = None
         found += page.items
         receipt += page.receipt
         if page.last is not None and not is_short:
-            return Outcome(found, receipt, Position(at, page.last), page.last)
+            return StatementResult(found, receipt, Position(at, page.last), page.last)
         if page.last is not None and at + 1 < len(ranges):
             # Reading the rest of this range would cost an empty page.
-            return Outcome(found, receipt, Position(at + 1), page.last)
+            return StatementResult(found, receipt, Position(at + 1), page.last)
         if rows_left is not None:
             rows_left -= page.scanned_count
         if at + 1 < len(ranges) and _read_bytes(receipt, whole) >= PAGE_BYTES:
-            return Outcome(found, receipt, Position(at + 1))
+            return StatementResult(found, receipt, Position(at + 1))
         # Reading short ranges from memory never waits, so let other requests run here.
         await anyio.lowlevel.checkpoint()
-    return Outcome(found, receipt)
+    return StatementResult(found, receipt)
 
 
 def _read_bytes(receipt: Receipt, read: ReadRange) -> float:

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from msgspec import json
 
 from dynactor.actors.database.database import Database
-from dynactor.actors.partition.item_locks import Done
+from dynactor.actors.partition.item_locks import ActionDone
 from dynactor.actors.table.table import ItemRead, Table
-from dynactor.actors.transactions.client_tokens import Claim
+from dynactor.actors.transactions.client_tokens import TokenClaim
 from dynactor.actors.transactions.coordinator import TableAction, TableKey, table_action
 from dynactor.api.answers.item_answers import collection_metrics
 from dynactor.api.requests.call import Call
@@ -43,7 +43,7 @@ from dynactor.model.limits import TRANSACTION_BYTES
 from dynactor.model.values import attribute_value
 from dynactor.model.values import item as items
 from dynactor.model.values.item import Item
-from dynactor.model.writes.transaction import NO_REASON, ActionWrite, Check, reason_of
+from dynactor.model.writes.transaction import NO_REASON, ActionWrite, Check, cancellation_reason
 
 _ON_ONE_ITEM = "Transaction request cannot include multiple operations on one item"
 
@@ -156,7 +156,7 @@ class Cancelling:
     def note(self, ordinal: int, fault: ValidationException) -> None:
         """Note the reason of an action."""
         if self._are_statements or self.error is None:
-            self._note(ordinal, reason_of(fault))
+            self._note(ordinal, cancellation_reason(fault))
 
     def _note(self, ordinal: int, reason: CancellationReason) -> None:
         self._reasons[ordinal] = reason
@@ -207,20 +207,20 @@ async def read_items(call: Call[Any], wanted: Sequence[TableKey]) -> list[ItemRe
     return reads
 
 
-class Written(NamedTuple):
+class TransactionResult(NamedTuple):
     """The result of a transaction.
 
     A transaction that was repeated with its client token costs reads only, and has no outcomes.
     """
 
     receipts: list[Receipt]
-    outcomes: list[Done]
+    outcomes: list[ActionDone]
     repeated_as: TransactionUnits
 
 
 async def execute(
     call: Call[Any], checked: CheckedActions, token: str | None, content: bytes | None
-) -> Written:
+) -> TransactionResult:
     """Execute a transaction, unless a transaction with the same token is already done.
 
     ``content`` is the digest of the request. The cost of each action is noted even if the
@@ -255,7 +255,7 @@ def _note_actions(
 
 async def _executed(
     database: Database, checked: CheckedActions, token: str | None, content: bytes | None
-) -> Written:
+) -> TransactionResult:
     transactions = database.transactions
     if token is None or content is None:
         return await _done(database, checked, None)
@@ -264,18 +264,20 @@ async def _executed(
         if claim.is_repeated and checked.cancelled is None:
             wanted = [TableKey(table, action.position) for table, action in checked.actions]
             receipts = await transactions.receipts_again(wanted)
-            return Written(receipts, [], "ReadCapacityUnits")
+            return TransactionResult(receipts, [], "ReadCapacityUnits")
         return await _done(database, checked, claim)
     finally:
         transactions.tokens.release(claim)
 
 
-async def _done(database: Database, checked: CheckedActions, claim: Claim | None) -> Written:
+async def _done(
+    database: Database, checked: CheckedActions, claim: TokenClaim | None
+) -> TransactionResult:
     if checked.cancelled is not None:
         raise checked.cancelled
     outcomes = await database.transactions.write(checked.actions, claim)
     receipts = [outcome.receipt for outcome in outcomes]
-    return Written(receipts, outcomes, "WriteCapacityUnits")
+    return TransactionResult(receipts, outcomes, "WriteCapacityUnits")
 
 
 def capacity_members(
@@ -299,7 +301,7 @@ def capacity_members(
 
 
 def metrics_members(
-    checked: CheckedActions, outcomes: Sequence[Done], return_metrics: str | None
+    checked: CheckedActions, outcomes: Sequence[ActionDone], return_metrics: str | None
 ) -> list[bytes]:
     """The ItemCollectionMetrics member, if requested and not empty."""
     if return_metrics != "SIZE":

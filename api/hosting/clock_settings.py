@@ -10,7 +10,7 @@ from msgspec import Struct
 from dynactor.actors.runtime.clock import MAX_SPEED, Clock, SystemClock, VirtualClock
 from dynactor.api.admin_api.times import parse_time
 from dynactor.model.configuration_error import ConfigurationError
-from dynactor.model.option import Group, Option
+from dynactor.model.option import Option, OptionGroup
 
 
 def _start(text: str | None) -> str | None:
@@ -25,13 +25,13 @@ def _start(text: str | None) -> str | None:
 class ClockSettings(Struct, frozen=True):
     """The machine's clock, or a virtual clock."""
 
-    start: Annotated[str | None, Option("--virtual-clock", Group.TEST_TIMES, _start, place=1)] = (
-        None
-    )
+    start: Annotated[
+        str | None, Option("--virtual-clock", OptionGroup.TEST_TIMES, _start, place=1)
+    ] = None
     """Run on a virtual clock that starts at this time: ISO 8601, epoch seconds, or now."""
 
     speed: Annotated[
-        float, Option("--clock-speed", Group.TEST_TIMES, at_most=MAX_SPEED, place=1)
+        float, Option("--clock-speed", OptionGroup.TEST_TIMES, at_most=MAX_SPEED, place=1)
     ] = 0
     """Speed of the virtual clock: 1 is real time, 0 stops the clock."""
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from dynactor.api.http.server_identity import StoreKind
 from dynactor.model.configuration_error import ConfigurationError
 from dynactor.model.limits import MIB
-from dynactor.model.option import Group, Option
+from dynactor.model.option import Option, OptionGroup
 
 
 def _cache_bytes(mib: int | None) -> int | None:
@@ -27,34 +27,34 @@ def _cache_bytes(mib: int | None) -> int | None:
 class StoreSettings(Struct, frozen=True):
     """The place of the data, and copies of it."""
 
-    data_dir: Annotated[Path | None, Option("--data-dir", Group.DATA)] = None
+    data_dir: Annotated[Path | None, Option("--data-dir", OptionGroup.DATA)] = None
     """Directory of the data. Default: dynactor under $XDG_DATA_HOME or ~/.local/share."""
 
-    in_memory: Annotated[bool, Option("--in-memory", Group.DATA)] = False
+    in_memory: Annotated[bool, Option("--in-memory", OptionGroup.DATA)] = False
     """Keep data in memory only. The data is lost when the server stops."""
 
-    url: Annotated[str | None, Option("--store", Group.DATA)] = None
+    url: Annotated[str | None, Option("--store", OptionGroup.DATA)] = None
     """URL of a PostgreSQL database that keeps the data, such as postgresql://user@host/dynactor.
     Needs the extra dynactor[postgresql]."""
 
-    read_url: Annotated[str | None, Option("--read-store", Group.DATA)] = None
+    read_url: Annotated[str | None, Option("--read-store", OptionGroup.DATA)] = None
     """URL of a hot standby of --store, which answers eventually consistent reads. While it can't be
     used, the primary answers them."""
 
     cache_bytes: Annotated[
-        int | None, Option("--cache-mib", Group.DATA, _cache_bytes, int | None)
+        int | None, Option("--cache-mib", OptionGroup.DATA, _cache_bytes, int | None)
     ] = None
     """Memory for cached data, in MiB, at least 1. Default: a sixteenth of the memory of the machine
     or control group, at least 256, at most a quarter."""
 
-    backup_dir: Annotated[Path | None, Option("--backup-dir", Group.COPIES)] = None
+    backup_dir: Annotated[Path | None, Option("--backup-dir", OptionGroup.COPIES)] = None
     """Directory for the backups of dynactor backup, on the same file system as the data."""
 
-    seed: Annotated[Path | None, Option("--seed", Group.COPIES, place=2)] = None
+    seed: Annotated[Path | None, Option("--seed", OptionGroup.COPIES, place=2)] = None
     """Directory with a folder for each table: table.json and data files, as dynactor export writes
     them. Tables that do not exist are filled before the server answers."""
 
-    serve_backup: Annotated[bool, Option("--serve-backup", Group.COPIES, place=3)] = False
+    serve_backup: Annotated[bool, Option("--serve-backup", OptionGroup.COPIES, place=3)] = False
     """Allow a backup as --data-dir. The server changes the backup, so it is no longer one."""
 
     @property

@@ -11,7 +11,7 @@ from dynactor.api.http.browser_access import Access
 from dynactor.api.http.server_identity import ServerIdentity
 from dynactor.model.account import REGION
 from dynactor.model.limits import KIB, MIB, REQUEST_BYTES
-from dynactor.model.option import Group, Option
+from dynactor.model.option import Option, OptionGroup
 
 HEADER_BYTES: Final = 16 * KIB  # <= of a request's line and headers; more gets status 400
 SERVER_NAME: Final = "dynactor"
@@ -36,12 +36,12 @@ class HttpSettings(Struct, frozen=True):
     """
 
     max_connections: Annotated[
-        int | None, Option("--max-connections", Group.PROCESS, at_least=1)
+        int | None, Option("--max-connections", OptionGroup.PROCESS, at_least=1)
     ] = None
     """Most connections of clients. Further connections are closed at once. Default: about
     half of the files that the process may open."""
 
-    drain_seconds: Annotated[float, Option("--drain-seconds", Group.PROCESS)] = 10
+    drain_seconds: Annotated[float, Option("--drain-seconds", OptionGroup.PROCESS)] = 10
     """Seconds that requests in flight may take when the server stops."""
 
     region: str = REGION

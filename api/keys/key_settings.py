@@ -9,17 +9,17 @@ from msgspec import Struct
 
 from dynactor.api.keys.access_keys import Profile, access_keys
 from dynactor.api.keys.signature import AccessKey
-from dynactor.model.option import Group, Option
+from dynactor.model.option import Option, OptionGroup
 
 
 class KeySettings(Struct, frozen=True):
     """The access keys that clients must sign with."""
 
-    file: Annotated[Path | None, Option("--credentials-file", Group.KEYS)] = None
+    file: Annotated[Path | None, Option("--credentials-file", OptionGroup.KEYS)] = None
     """File with the access keys that clients must sign with, in the format of ~/.aws/credentials,
     readable by its owner only or encrypted. Without the option every access key is accepted."""
 
-    secret_file: Annotated[Path | None, Option("--credentials-key-file", Group.KEYS)] = None
+    secret_file: Annotated[Path | None, Option("--credentials-key-file", OptionGroup.KEYS)] = None
     """File with the secret that decrypts a --credentials-file of dynactor encrypt-keys."""
 
     # The contents of the files, read once: a pipe can't be read twice.

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from dynactor.api.http.server_identity import host_and_port
 from dynactor.model.configuration_error import ConfigurationError
-from dynactor.model.option import Group, Option
+from dynactor.model.option import Option, OptionGroup
 
 
 class PeerAddress(NamedTuple):
@@ -58,27 +58,29 @@ class NodeSettings(Struct, frozen=True):
 
     address: Annotated[
         PeerAddress | None,
-        Option("--peer-listen", Group.NODES, partial(_address, "--peer-listen"), str | None),
+        Option("--peer-listen", OptionGroup.NODES, partial(_address, "--peer-listen"), str | None),
     ] = None
     """HOST:PORT at which this node listens for other nodes. Port 0 takes a free port. Needs
     --store."""
 
     advertised: Annotated[
         PeerAddress | None,
-        Option("--peer-advertise", Group.NODES, partial(_address, "--peer-advertise"), str | None),
+        Option(
+            "--peer-advertise", OptionGroup.NODES, partial(_address, "--peer-advertise"), str | None
+        ),
     ] = None
     """HOST:PORT at which other nodes reach this one, such as behind NAT. Default: the address of
     --peer-listen."""
 
-    name: Annotated[str | None, Option("--node-name", Group.NODES)] = None
+    name: Annotated[str | None, Option("--node-name", OptionGroup.NODES)] = None
     """Name of this node, different from those of other nodes. Default: the address at which they
     reach it."""
 
-    secret_file: Annotated[Path | None, Option("--peer-secret-file", Group.NODES)] = None
+    secret_file: Annotated[Path | None, Option("--peer-secret-file", OptionGroup.NODES)] = None
     """File with the secret that all nodes share. Needed without --peer-ca, unless --peer-listen is
     a loopback address."""
 
-    ca: Annotated[Path | None, Option("--peer-ca", Group.NODES)] = None
+    ca: Annotated[Path | None, Option("--peer-ca", OptionGroup.NODES)] = None
     """File with the certificate authorities of nodes, in PEM form. A node then accepts only nodes
     with a certificate of theirs. Needs TLS. Default: the authorities of the system."""
 

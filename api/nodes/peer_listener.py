@@ -42,7 +42,7 @@ Answering: TypeAlias = Callable[[Request | NodeMessage], Answer | Awaitable[Answ
 _log = structlog.get_logger("nodes")
 
 
-class _Pair:
+class _OutboxPair:
     """The outboxes of the connections of one other node, by lane."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class PeerListener:
         self._answering = answering
         self._is_leader = is_leader
         self._authorization = f"Bearer {secret}".strip().encode()
-        self._pairs: dict[str, _Pair] = {}
+        self._pairs: dict[str, _OutboxPair] = {}
         self._open: set[web.WebSocketResponse] = set()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -93,7 +93,7 @@ class PeerListener:
             # The other node has given up, perhaps while this one was suspended.
             return web.Response()
         name = request.query.get("pair", "")
-        pair = self._pairs.setdefault(name, _Pair())
+        pair = self._pairs.setdefault(name, _OutboxPair())
         outbox = pair.outboxes[lane] = Outbox()
         self._open.add(messages)
         try:
@@ -125,7 +125,7 @@ class PeerListener:
         return AnswerFrame(number, 0, is_leader=self._is_leader())
 
     @staticmethod
-    async def _finish(number: int, done: Awaitable[Answer], pair: _Pair, lane: str) -> None:
+    async def _finish(number: int, done: Awaitable[Answer], pair: _OutboxPair, lane: str) -> None:
         pair.put(answer_frame(number, await done), lane)
 
 

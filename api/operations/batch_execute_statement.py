@@ -12,7 +12,7 @@ from dynactor.api.access import data_asks
 from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.answers.item_answers import joined
 from dynactor.api.execution.operation import DATA_FAULTS, Location, Operation
-from dynactor.api.execution.statements import Outcome, Reading, Task, bound, task_of
+from dynactor.api.execution.statements import Reading, StatementResult, Task, bound, statement_task
 from dynactor.api.requests import inputs
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.inputs import BatchExecuteStatementInput
@@ -32,7 +32,7 @@ from dynactor.model.errors import (
     ValidationException,
 )
 from dynactor.model.partiql.binding import is_read
-from dynactor.model.partiql.statement import Exists, Select, Statement
+from dynactor.model.partiql.statement import ExistsStatement, SelectStatement, Statement
 
 # Errors of a single statement. Any other error fails the whole request.
 _CODES: Final[dict[type[DynamoDBError], str]] = {
@@ -69,7 +69,7 @@ async def handle(call: Call[BatchExecuteStatementInput]) -> bytes:
         units
         for task, one in zip(tasks, outcomes, strict=True)
         if isinstance(task, Task)
-        and isinstance(one, Outcome)
+        and isinstance(one, StatementResult)
         and (
             units := consumed_capacity(task.table.name, one.receipt, request.ReturnConsumedCapacity)
         )
@@ -100,8 +100,8 @@ def _check_not_mixed(
     for statement, request in zip(statements, requests, strict=True):
         if isinstance(statement, DynamoDBError):
             kinds.add(is_read(request.Statement))
-        elif not isinstance(statement, Exists):
-            kinds.add(isinstance(statement, Select))
+        elif not isinstance(statement, ExistsStatement):
+            kinds.add(isinstance(statement, SelectStatement))
     if kinds >= {True, False}:
         raise ValidationException(
             "Read and write requests together in the same batch is not supported."
@@ -114,7 +114,7 @@ def _task(
     request: inputs.BatchStatementRequestShape,
 ) -> Task | DynamoDBError:
     try:
-        return task_of(
+        return statement_task(
             call.database,
             statement,
             reading=Reading(consistent=request.ConsistentRead is True, one_item=True),
@@ -132,21 +132,23 @@ def _check_distinct(tasks: Sequence[Task | DynamoDBError]) -> None:
 
 async def _outcomes(
     call: Call[BatchExecuteStatementInput], tasks: Sequence[Task | DynamoDBError]
-) -> list[Outcome | DynamoDBError]:
+) -> list[StatementResult | DynamoDBError]:
     """The outcome of each statement; raises errors that fail the whole request."""
     runs = [call.noting(task.table, task.run()) for task in tasks if isinstance(task, Task)]
     results = iter(await asyncio.gather(*runs, return_exceptions=True))
-    outcomes: list[Outcome | DynamoDBError] = []
+    outcomes: list[StatementResult | DynamoDBError] = []
     for task in tasks:
         outcome = next(results) if isinstance(task, Task) else task
         if isinstance(outcome, BaseException) and not isinstance(outcome, tuple(_CODES)):
             raise outcome
-        assert isinstance(outcome, Outcome | DynamoDBError)
+        assert isinstance(outcome, StatementResult | DynamoDBError)
         outcomes.append(outcome)
     return outcomes
 
 
-def _response(task: Task | DynamoDBError, outcome: Outcome | DynamoDBError) -> dict[str, Any]:
+def _response(
+    task: Task | DynamoDBError, outcome: StatementResult | DynamoDBError
+) -> dict[str, Any]:
     response: dict[str, Any] = {}
     if isinstance(outcome, DynamoDBError):
         error: dict[str, Any] = {"Code": _CODES[type(outcome)], "Message": outcome.message}
@@ -156,7 +158,7 @@ def _response(task: Task | DynamoDBError, outcome: Outcome | DynamoDBError) -> d
     # A statement that never started has no table.
     if isinstance(task, Task):
         response["TableName"] = task.table.name
-    if isinstance(outcome, Outcome) and outcome.items:
+    if isinstance(outcome, StatementResult) and outcome.items:
         (item,) = outcome.items
         response["Item"] = Raw(item)
     return response

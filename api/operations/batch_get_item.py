@@ -61,7 +61,7 @@ class _Parsed(NamedTuple):
     nested: set[str]
 
 
-class _Outcome(Struct):
+class _ReadOutcome(Struct):
     """The items of one table that were read, and the keys that were not read."""
 
     is_read: bool = False
@@ -87,17 +87,18 @@ async def handle(call: Call[BatchGetItemInput]) -> bytes:
     else:
         reads = await _read_past(call, parts)
     outcomes = [
-        _outcome(call, of_table, of_reads) for of_table, of_reads in zip(gets, reads, strict=True)
+        _outcome(call, table_gets, table_reads)
+        for table_gets, table_reads in zip(gets, reads, strict=True)
     ]
     if not any(outcome.is_read for outcome in outcomes):
         raise next(outcome.refusal for outcome in outcomes if outcome.refusal)
     responses = [
-        b"%b:[%b]" % (json.encode(of_table.given_name), b",".join(outcome.found))
-        for of_table, outcome in zip(gets, outcomes, strict=True)
+        b"%b:[%b]" % (json.encode(table_gets.given_name), b",".join(outcome.found))
+        for table_gets, outcome in zip(gets, outcomes, strict=True)
     ]
     unprocessed = {
-        of_table.given_name: _rest(of_table.request, outcome.keys_left)
-        for of_table, outcome in zip(gets, outcomes, strict=True)
+        table_gets.given_name: _rest(table_gets.request, outcome.keys_left)
+        for table_gets, outcome in zip(gets, outcomes, strict=True)
         if outcome.keys_left
     }
     members = [
@@ -106,11 +107,11 @@ async def handle(call: Call[BatchGetItemInput]) -> bytes:
     ]
     consumed = [
         consumed_capacity(
-            of_table.table.definition.name,
+            table_gets.table.definition.name,
             Receipt(read_units=outcome.read_units),
             request.ReturnConsumedCapacity,
         )
-        for of_table, outcome in zip(gets, outcomes, strict=True)
+        for table_gets, outcome in zip(gets, outcomes, strict=True)
     ]
     if any(consumed):
         members.append(b'"ConsumedCapacity":' + json.encode(consumed))
@@ -127,21 +128,21 @@ async def _read_past(
 
 
 def _outcome(
-    call: Call[BatchGetItemInput], of_table: _TableGets, reads: Sequence[BatchRead]
-) -> _Outcome:
+    call: Call[BatchGetItemInput], table_gets: _TableGets, reads: Sequence[BatchRead]
+) -> _ReadOutcome:
     """The items of one table that were read."""
-    outcome = _Outcome()
-    consistent = of_table.request.ConsistentRead is True
+    outcome = _ReadOutcome()
+    consistent = table_gets.request.ConsistentRead is True
     for at, read in enumerate(reads):
         if isinstance(read, ItemRead):
             outcome.is_read = True
             outcome.read_units += read.units
             if call.paid is not None:
-                call.note(of_table.table.definition, read.receipt(consistent=consistent))
+                call.note(table_gets.table.definition, read.receipt(consistent=consistent))
             if read.stored is not None:
-                outcome.found.append(projected(read.stored, of_table.projector))
+                outcome.found.append(projected(read.stored, table_gets.projector))
             continue
-        outcome.keys_left.append(of_table.wanted[at])
+        outcome.keys_left.append(table_gets.wanted[at])
         outcome.refusal = read or outcome.refusal
     return outcome
 
@@ -150,13 +151,13 @@ def _fast_checked(call: Call[BatchGetItemInput]) -> list[_TableGets] | None:
     """The checked gets, if all are valid, have typical keys and read whole items; else None."""
     gets = []
     keys_count = 0
-    for given_name, of_table in call.request.RequestItems.items():
+    for given_name, table_gets in call.request.RequestItems.items():
         table = call.database.usable_table(given_name)
-        if table is None or not is_plain(of_table):
+        if table is None or not is_plain(table_gets):
             return None
         encode_position = table.encode_position
         positions = []
-        for key in of_table.Keys:
+        for key in table_gets.Keys:
             position = encode_position(key)
             if position is None:
                 return None
@@ -164,13 +165,13 @@ def _fast_checked(call: Call[BatchGetItemInput]) -> list[_TableGets] | None:
         keys_count += len(positions)
         if keys_count > BATCH_GET_KEYS or len(set(positions)) < len(positions):
             return None
-        gets.append(_TableGets(given_name, of_table, table, of_table.Keys, positions))
+        gets.append(_TableGets(given_name, table_gets, table, table_gets.Keys, positions))
     return gets
 
 
 def _checked(call: Call[BatchGetItemInput]) -> list[_TableGets]:
     """Check a request that the fast path did not accept, in DynamoDB's order."""
-    return [_with_table(call.database, of_table) for of_table in _parsed(call.request)]
+    return [_with_table(call.database, table_gets) for table_gets in _parsed(call.request)]
 
 
 def _parsed(request: BatchGetItemInput) -> list[_Parsed]:
@@ -178,16 +179,16 @@ def _parsed(request: BatchGetItemInput) -> list[_Parsed]:
     _check_projections(request)
     gets = []
     keys_count = 0
-    for given_name, of_table in request.RequestItems.items():
+    for given_name, table_gets in request.RequestItems.items():
         name = table_name(given_name)
-        placeholders = read_placeholders(of_table)
-        projector = read_projector(of_table, placeholders)
+        placeholders = read_placeholders(table_gets)
+        projector = read_projector(table_gets, placeholders)
         placeholders.check_all_used()
-        _check_keys(of_table.Keys)
-        keys_count += len(of_table.Keys)
+        _check_keys(table_gets.Keys)
+        keys_count += len(table_gets.Keys)
         if keys_count > BATCH_GET_KEYS:
             raise ValidationException("Too many items requested for the BatchGetItem call")
-        gets.append(_Parsed(given_name, name, of_table, projector, placeholders.nested))
+        gets.append(_Parsed(given_name, name, table_gets, projector, placeholders.nested))
     return gets
 
 
@@ -197,12 +198,12 @@ def _check_projections(request: BatchGetItemInput) -> None:
     Raises:
         ValidationException: the batch has both.
     """
-    for of_table in request.RequestItems.values():
-        check_together(of_table)
+    for table_gets in request.RequestItems.values():
+        check_together(table_gets)
     tables = request.RequestItems.values()
     check_parameters(
-        {"ProjectionExpression": _first(of_table.ProjectionExpression for of_table in tables)},
-        {"AttributesToGet": _first(of_table.AttributesToGet for of_table in tables)},
+        {"ProjectionExpression": _first(table_gets.ProjectionExpression for table_gets in tables)},
+        {"AttributesToGet": _first(table_gets.AttributesToGet for table_gets in tables)},
         None,
     )
 

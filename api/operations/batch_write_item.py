@@ -47,7 +47,7 @@ class _TableWrites(NamedTuple):
 _Parts: TypeAlias = tuple[bytes, bytes]
 
 
-class _Outcome(Struct):
+class _WriteOutcome(Struct):
     """The outcome of the writes of one table; collections by their encoded partition keys."""
 
     written: bool = False
@@ -67,39 +67,39 @@ async def handle(call: Call[BatchWriteItemInput]) -> bytes:
     """
     request = call.request
     batch = _checked(request)
-    tables = [_checked_table(call.database, of_table) for of_table in batch]
+    tables = [_checked_table(call.database, table_writes) for table_writes in batch]
     replies = [
-        [_submitted(table, *write) for write in zip(of_table.writes, parts, strict=True)]
-        for of_table, (table, parts) in zip(batch, tables, strict=True)
+        [_submitted(table, *write) for write in zip(table_writes.writes, parts, strict=True)]
+        for table_writes, (table, parts) in zip(batch, tables, strict=True)
     ]
     counts_units = request.ReturnConsumedCapacity not in (None, "NONE")
     results = await _results(call, [table for table, _ in tables], replies)
     outcomes = [
-        _outcome(of_table, parts, of_results, counts_units=counts_units)
-        for of_table, (_, parts), of_results in zip(batch, tables, results, strict=True)
+        _outcome(table_writes, parts, table_results, counts_units=counts_units)
+        for table_writes, (_, parts), table_results in zip(batch, tables, results, strict=True)
     ]
     refusals = [outcome.refusal for outcome in outcomes if outcome.refusal is not None]
     if refusals and not any(outcome.written for outcome in outcomes):
         raise refusals[0]
     unprocessed = {
-        of_table.given_name: outcome.unprocessed
-        for of_table, outcome in zip(batch, outcomes, strict=True)
+        table_writes.given_name: outcome.unprocessed
+        for table_writes, outcome in zip(batch, outcomes, strict=True)
         if outcome.unprocessed
     }
     members = [b'"UnprocessedItems":' + json.encode(unprocessed)]
     if request.ReturnItemCollectionMetrics == "SIZE":
         metrics = {
-            of_table.given_name: [
+            table_writes.given_name: [
                 collection_metrics(table.definition.key_schema, key, size_bytes)
                 for key, size_bytes in outcome.collections.values()
             ]
-            for of_table, (table, _), outcome in zip(batch, tables, outcomes, strict=True)
+            for table_writes, (table, _), outcome in zip(batch, tables, outcomes, strict=True)
             if outcome.collections
         }
         members.append(b'"ItemCollectionMetrics":' + json.encode(metrics))
     consumed = [
-        consumed_capacity(of_table.name, outcome.receipt, request.ReturnConsumedCapacity)
-        for of_table, outcome in zip(batch, outcomes, strict=True)
+        consumed_capacity(table_writes.name, outcome.receipt, request.ReturnConsumedCapacity)
+        for table_writes, outcome in zip(batch, outcomes, strict=True)
     ]
     if any(consumed):
         members.append(b'"ConsumedCapacity":' + json.encode(consumed))
@@ -117,40 +117,40 @@ async def _results(
     """
     results: list[list[Written | DynamoDBError]] = []
     try:
-        for table, of_table in zip(tables, replies, strict=True):
-            of_all: list[Written | DynamoDBError] = []
+        for table, table_writes in zip(tables, replies, strict=True):
+            all_collections: list[Written | DynamoDBError] = []
             # Await the replies one after another. Most complete together, and awaiting a completed
             # one takes no turn of the event loop.
-            for reply in of_table:
+            for reply in table_writes:
                 result: Written | DynamoDBError
                 try:
                     result = await reply
                 except DynamoDBError as error:
                     result = error
                 call.note(table.definition, result.receipt)
-                of_all.append(result)
-            results.append(of_all)
+                all_collections.append(result)
+            results.append(all_collections)
     finally:
         # After a cancellation nobody awaits the other replies. Reading their exceptions keeps
         # asyncio from logging them.
-        for of_table in replies:
-            for reply in of_table:
+        for table_writes in replies:
+            for reply in table_writes:
                 if not reply.cancel() and not reply.cancelled():
                     reply.exception()
     return results
 
 
 def _outcome(
-    of_table: _TableWrites,
+    table_writes: _TableWrites,
     parts: list[_Parts],
     results: list[Written | DynamoDBError],
     *,
     counts_units: bool,
-) -> _Outcome:
+) -> _WriteOutcome:
     """The outcome of one table's writes. Raises any other error than those of single writes."""
-    outcome = _Outcome()
+    outcome = _WriteOutcome()
     for request, write, (partition_key, _), result in zip(
-        of_table.requests, of_table.writes, parts, results, strict=True
+        table_writes.requests, table_writes.writes, parts, results, strict=True
     ):
         if isinstance(result, Written):
             outcome.written = True
@@ -199,13 +199,13 @@ def _write(request: inputs.WriteRequestShape) -> Put | Delete:
     )
 
 
-def _checked_table(database: Database, of_table: _TableWrites) -> tuple[Table, list[_Parts]]:
+def _checked_table(database: Database, table_writes: _TableWrites) -> tuple[Table, list[_Parts]]:
     """The table, and the position of each write."""
-    table = database.table(of_table.name)
+    table = database.table(table_writes.name)
     definition = table.definition
     schema = definition.key_schema
-    of_all = []
-    for write in of_table.writes:
+    all_collections = []
+    for write in table_writes.writes:
         parts = table.encode_parts(write.identity)
         if isinstance(write, Put):
             if parts is None:
@@ -214,10 +214,10 @@ def _checked_table(database: Database, of_table: _TableWrites) -> tuple[Table, l
             check_size_with_entries(definition.local_indexes, schema, write.item, write.size_bytes)
         elif parts is None or len(write.key) != len(schema.attributes):
             check_key(schema, write.key)
-        of_all.append(parts or keys.encoded_parts(schema, write.identity))
-    if len(set(of_all)) < len(of_all):
+        all_collections.append(parts or keys.encoded_parts(schema, write.identity))
+    if len(set(all_collections)) < len(all_collections):
         raise ValidationException("Provided list of item keys contains duplicates")
-    return table, of_all
+    return table, all_collections
 
 
 def _as_given(request: inputs.WriteRequestShape) -> dict[str, Any]:

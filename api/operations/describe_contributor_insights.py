@@ -22,7 +22,7 @@ async def handle(call: Call[DescribeContributorInsightsInput]) -> bytes:
     index_name = call.request.IndexName
     database = call.database
     definition = (await database.describe(table_name(call.request.TableName))).definition
-    insights = contributor_insights.of_resource(definition, index_name)
+    insights = contributor_insights.resource_insights(definition, index_name)
     shown: dict[str, Any] = {"TableName": definition.name}
     schema = definition.key_schema
     if index_name is not None:

@@ -10,11 +10,11 @@ from dynactor.api.access import data_asks
 from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.answers.item_answers import array_member, capacity_member, joined
 from dynactor.api.execution.operation import DATA_FAULTS, Location, Operation
-from dynactor.api.execution.statements import Reading, bound, task_of
+from dynactor.api.execution.statements import Reading, bound, statement_task
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.inputs import ExecuteStatementInput
 from dynactor.model.partiql.next_token import Position, encode_position, next_token
-from dynactor.model.partiql.statement import Select, Statement
+from dynactor.model.partiql.statement import SelectStatement, Statement
 from dynactor.model.values.attribute_value import AttributeValue
 
 
@@ -23,7 +23,7 @@ async def handle(call: Call[ExecuteStatementInput]) -> bytes:
     request = call.request
     parameters = request.Parameters or []
     statement = bound(call.database, request.Statement, parameters)
-    task = task_of(
+    task = statement_task(
         call.database,
         statement,
         reading=Reading(
@@ -48,7 +48,7 @@ def _start(
     request: ExecuteStatementInput, statement: Statement, parameters: list[AttributeValue]
 ) -> Position:
     """The position where a SELECT continues; a write ignores the token."""
-    if request.NextToken is None or not isinstance(statement, Select):
+    if request.NextToken is None or not isinstance(statement, SelectStatement):
         return Position(0)
     return encode_position(request.NextToken, request.Statement, parameters)
 

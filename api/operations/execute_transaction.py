@@ -35,7 +35,14 @@ from dynactor.model.errors import (
 from dynactor.model.partiql import read_plan, write_plan
 from dynactor.model.partiql.binding import check_parameters, prepare
 from dynactor.model.partiql.parser import EXISTS_OUTSIDE_TRANSACTION
-from dynactor.model.partiql.statement import Delete, Exists, Insert, Select, Statement, Update
+from dynactor.model.partiql.statement import (
+    DeleteStatement,
+    ExistsStatement,
+    InsertStatement,
+    SelectStatement,
+    Statement,
+    UpdateStatement,
+)
 from dynactor.model.tables.key_rules import NO_MATCH, check_item_key, check_key
 from dynactor.model.values import attribute_value
 from dynactor.model.writes.transaction import ActionWrite
@@ -53,7 +60,7 @@ async def handle(call: Call[ExecuteTransactionInput]) -> bytes:
         # Errors of parameters come first, and don't name their statement.
         check_parameters(one.Parameters or ())
     statements = [_bound(ordinal, one) for ordinal, one in enumerate(request.TransactStatements)]
-    selects = [statement for statement in statements if isinstance(statement, Select)]
+    selects = [statement for statement in statements if isinstance(statement, SelectStatement)]
     if not selects:
         return await _write(call, statements, content)
     if len(selects) < len(statements):
@@ -65,12 +72,12 @@ async def handle(call: Call[ExecuteTransactionInput]) -> bytes:
 
 
 def _bound(ordinal: int, request: inputs.ParameterizedStatementShape) -> Statement:
-    with _faults_of(ordinal):
+    with _statement_faults(ordinal):
         return prepare(request.Statement).bound(request.Parameters or ())
 
 
 @contextmanager
-def _faults_of(ordinal: int) -> Iterator[None]:
+def _statement_faults(ordinal: int) -> Iterator[None]:
     """Add the index of a statement to its errors, except errors of its grammar."""
     try:
         yield
@@ -89,7 +96,7 @@ def _refuse(ordinal: int, message: str) -> NoReturn:
 # -- reads ----------------------------------------------------------------------------------
 
 
-async def _read(call: Call[ExecuteTransactionInput], selects: Sequence[Select]) -> bytes:
+async def _read(call: Call[ExecuteTransactionInput], selects: Sequence[SelectStatement]) -> bytes:
     reads = await read_items(call, _checked(call.database, selects))
     responses = [
         EMPTY
@@ -107,7 +114,7 @@ async def _read(call: Call[ExecuteTransactionInput], selects: Sequence[Select]) 
     return joined(members)
 
 
-def _checked(database: Database, selects: Sequence[Select]) -> list[TableKey]:
+def _checked(database: Database, selects: Sequence[SelectStatement]) -> list[TableKey]:
     for ordinal, select in enumerate(selects):
         if select.index is not None:
             _refuse(ordinal, "Reads on indices are not supported within transactions.")
@@ -170,7 +177,7 @@ def _with_duplicates(
     return TransactionCanceledException(
         [
             _DUPLICATE
-            if isinstance(statement, Insert) and reason.code == "ConditionalCheckFailed"
+            if isinstance(statement, InsertStatement) and reason.code == "ConditionalCheckFailed"
             else reason
             for statement, reason in zip(statements, error.reasons, strict=True)
         ],
@@ -186,46 +193,48 @@ def _parsed(
     )
     return_item = request.ReturnValuesOnConditionCheckFailure == "ALL_OLD"
     match statement:
-        case Insert():
+        case InsertStatement():
             if statement.if_not_exists:
                 _refuse(ordinal, "IF NOT EXISTS is not supported in ExecuteTransaction.")
             table = statement.table
-        case Update(return_values=returned) | Delete(returning=returned):
+        case UpdateStatement(return_values=returned) | DeleteStatement(returning=returned):
             if returned not in (None, "NONE"):
                 _refuse(ordinal, "RETURNING clause is not supported in ExecuteTransaction.")
             table = statement.table
-        case Exists():
+        case ExistsStatement():
             table = statement.select.table
-        case Select():
+        case SelectStatement():
             raise AssertionError(statement)
 
     def check(definition: TableDefinition) -> None:
-        if isinstance(statement, Exists) and not write_plan.is_check(statement, definition):
+        if isinstance(statement, ExistsStatement) and not write_plan.is_check(
+            statement, definition
+        ):
             _refuse(ordinal, "EXISTS() must contain a single item read with additional condition")
 
     return ParsedAction(table, size_bytes, check, partial(_write_on, statement, return_item))
 
 
 def _write_on(
-    statement: Insert | Update | Delete | Exists,
+    statement: InsertStatement | UpdateStatement | DeleteStatement | ExistsStatement,
     return_item: bool,
     definition: TableDefinition,
     _is_key_checked: bool,
 ) -> ActionWrite:
     schema = definition.key_schema
-    if isinstance(statement, Insert):
+    if isinstance(statement, InsertStatement):
         check_item_key(schema, statement.item)
     elif not write_plan.has_key(statement, schema):
         raise ValidationException(NO_MATCH)
     match statement:
-        case Insert():
-            return write_plan.put_of(statement, definition)
-        case Update():
-            return write_plan.update_of(statement, definition, return_item_on_failure=return_item)
-        case Delete():
-            return write_plan.delete_of(statement, definition, return_item_on_failure=return_item)
-        case Exists():
-            return write_plan.check_of(statement, definition, return_item_on_failure=return_item)
+        case InsertStatement():
+            return write_plan.plan_put(statement, definition)
+        case UpdateStatement():
+            return write_plan.plan_update(statement, definition, return_item_on_failure=return_item)
+        case DeleteStatement():
+            return write_plan.plan_delete(statement, definition, return_item_on_failure=return_item)
+        case ExistsStatement():
+            return write_plan.plan_check(statement, definition, return_item_on_failure=return_item)
 
 
 def _asks(asking: Asking) -> Iterator[Ask]:

@@ -22,7 +22,7 @@ from dynactor.model.limits import LIST_CONTRIBUTOR_INSIGHTS_PAGE
 _decode_token: Final = json.Decoder(tuple[str, str]).decode
 
 
-class _Resource(NamedTuple):
+class _ListedResource(NamedTuple):
     """A table (then ``index_name`` is empty), or a global index of it."""
 
     table_name: str
@@ -74,18 +74,21 @@ async def _definitions(database: Database, asked: str | None) -> list[TableDefin
 
 def _table_resources(
     definition: TableDefinition,
-) -> Iterator[tuple[_Resource, ContributorInsights]]:
+) -> Iterator[tuple[_ListedResource, ContributorInsights]]:
     if definition.contributor_insights is not None:
-        yield _Resource(definition.name, ""), definition.contributor_insights
+        yield _ListedResource(definition.name, ""), definition.contributor_insights
     for index in definition.global_indexes:
         if index.contributor_insights is not None:
-            yield _Resource(definition.name, index.definition.name), index.contributor_insights
+            yield (
+                _ListedResource(definition.name, index.definition.name),
+                index.contributor_insights,
+            )
 
 
-def _resource(token: str) -> _Resource:
+def _resource(token: str) -> _ListedResource:
     """The last resource of the previous page, which may have been deleted."""
     try:
-        return _Resource(*_decode_token(token))
+        return _ListedResource(*_decode_token(token))
     except MsgspecError:
         raise ValidationException(
             "One or more parameter values were invalid: NextToken is not one of "

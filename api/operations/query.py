@@ -14,7 +14,7 @@ from dynactor.api.execution.page_requests import (
     check_select,
     check_start_key_values,
     has_one_item,
-    index_of,
+    named_index,
     page_answer,
     page_rules,
     query_start,
@@ -103,7 +103,7 @@ def _fast_checked(request: QueryInput, table: TableDefinition) -> ReadRange | No
     index = None
     if request.IndexName is not None:
         try:
-            index = index_of(table, request.IndexName, consistent=request.ConsistentRead is True)
+            index = named_index(table, request.IndexName, consistent=request.ConsistentRead is True)
         except ValidationException:
             return None
     wanted = fast_range.partition_range(
@@ -165,7 +165,7 @@ def _checked(call: Call[QueryInput]) -> tuple[Table, ReadRange]:
     _check_select(request)
     table = call.database.table(name)
     definition = table.definition
-    index = index_of(definition, request.IndexName, consistent=request.ConsistentRead is True)
+    index = named_index(definition, request.IndexName, consistent=request.ConsistentRead is True)
     schema = index.key_schema if index else definition.key_schema
     start_key = request.ExclusiveStartKey
     after = None if start_key is None else query_start(definition, index, start_key)
@@ -175,7 +175,7 @@ def _checked(call: Call[QueryInput]) -> tuple[Table, ReadRange]:
         else terms.on(schema)
     )
     check_condition_size(key_condition)
-    wanted = key_range.of_key_condition(key_condition)
+    wanted = key_range.selected_range(key_condition)
     if start_key is not None:
         _check_start(definition, index, key_condition, start_key)
     if condition is not None:
@@ -224,7 +224,7 @@ def _check_start(
     Raises:
         ValidationException: the key is outside, or the range has at most one item.
     """
-    wanted = key_range.of_key_condition(condition)
+    wanted = key_range.selected_range(condition)
     if key_range.contains(wanted, start_position(table, index, start_key)):
         if has_one_item(table, index):
             shown = ", ".join(

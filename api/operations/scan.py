@@ -8,7 +8,7 @@ from dynactor.api.execution.operation import DATA_FAULTS, Effect, Location, Oper
 from dynactor.api.execution.page_requests import (
     check_select,
     check_start_key_values,
-    index_of,
+    named_index,
     page_answer,
     page_rules,
     scan_start,
@@ -48,7 +48,7 @@ async def handle(call: Call[ScanInput]) -> bytes:
     check_select(request)
     table = call.database.table(name)
     definition = table.definition
-    index = index_of(definition, request.IndexName, consistent=request.ConsistentRead is True)
+    index = named_index(definition, request.IndexName, consistent=request.ConsistentRead is True)
     after = None
     if request.ExclusiveStartKey is not None:
         after = scan_start(definition, index, request.ExclusiveStartKey)
@@ -94,7 +94,7 @@ def _segment_range(request: ScanInput) -> KeyRange:
             "The Segment parameter is zero-based and must be less than parameter TotalSegments: "
             f"Segment: {segment} is not less than TotalSegments: {total_segments}"
         )
-    return key_range.of_segment(segment, total_segments)
+    return key_range.segment_range(segment, total_segments)
 
 
 OPERATION = Operation(

@@ -11,24 +11,26 @@ from cyclopts import Parameter
 from cyclopts.types import UInt16
 
 from dynactor.api.options.option_list import SettingsField, help_texts, options
-from dynactor.model.option import Group, Option
+from dynactor.model.option import Option, OptionGroup
 
 _TESTERS: Final = "Limits and delays that AWS fixes or hides."
 # The order of panels in the help; panels with the same number are sorted by name.
 _ORDER: Final = (
-    {Group.ACCESS, Group.KEYS},
-    {Group.DATA, Group.COPIES, Group.REGIONS, Group.TLS},
-    {Group.ADMIN, Group.PROCESS, Group.CALLERS},
-    {Group.LIMITS, Group.NODES, Group.TRACES},
-    *({group} for group in list(Group)[list(Group).index(Group.KAFKA) :]),
+    {OptionGroup.ACCESS, OptionGroup.KEYS},
+    {OptionGroup.DATA, OptionGroup.COPIES, OptionGroup.REGIONS, OptionGroup.TLS},
+    {OptionGroup.ADMIN, OptionGroup.PROCESS, OptionGroup.CALLERS},
+    {OptionGroup.LIMITS, OptionGroup.NODES, OptionGroup.TRACES},
+    *({group} for group in list(OptionGroup)[list(OptionGroup).index(OptionGroup.KAFKA) :]),
 )
 _HELP: Final = {
-    Group.NODES: "Run several servers on one database of --store.",
-    Group.TRACES: "Needs the extra dynactor[traces].",
-    Group.KAFKA: "Publish the changes of tables. The other options need --kafka-bootstrap-servers.",
-    Group.TEST_TABLES: _TESTERS,
-    Group.TEST_PARTITIONS: _TESTERS,
-    Group.TEST_TIMES: _TESTERS,
+    OptionGroup.NODES: "Run several servers on one database of --store.",
+    OptionGroup.TRACES: "Needs the extra dynactor[traces].",
+    OptionGroup.KAFKA: (
+        "Publish the changes of tables. The other options need --kafka-bootstrap-servers."
+    ),
+    OptionGroup.TEST_TABLES: _TESTERS,
+    OptionGroup.TEST_PARTITIONS: _TESTERS,
+    OptionGroup.TEST_TIMES: _TESTERS,
 }
 _PANELS: Final = {
     group: Panel(group, help=_HELP.get(group, ""), sort_key=number)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, get_args
 from msgspec import NODEFAULT, UNSET, Struct, structs
 
 from dynactor.api.options.server_settings import ServerSettings
-from dynactor.model.option import Group, Option
+from dynactor.model.option import Option, OptionGroup
 
 
 class SettingsField(NamedTuple):
@@ -55,7 +55,7 @@ def _is_struct(kind: Any) -> bool:
 @cache
 def options() -> tuple[tuple[Option, SettingsField], ...]:
     """All options, in the order of the page Configuration."""
-    groups = list(Group)
+    groups = list(OptionGroup)
     found = list(_options_in(ServerSettings))
     return tuple(sorted(found, key=lambda each: (groups.index(each[0].group), each[0].place)))
 

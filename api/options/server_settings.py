@@ -22,7 +22,7 @@ from dynactor.api.options.log_settings import LogSettings
 from dynactor.api.tls.tls_settings import TlsSettings
 from dynactor.api.tracing.trace_settings import TraceSettings
 from dynactor.model.configuration_error import ConfigurationError
-from dynactor.model.option import Group, Option, listed
+from dynactor.model.option import Option, OptionGroup, listed
 from dynactor.storage.namespaces import Separation
 from dynactor.streams.kafka.broker import BrokerSettings
 
@@ -61,24 +61,24 @@ class ServerSettings(Struct, frozen=True):
     Invariant: an address other than loopback was allowed explicitly.
     """
 
-    host: Annotated[str, Option("--host", Group.ACCESS)] = "127.0.0.1"
+    host: Annotated[str, Option("--host", OptionGroup.ACCESS)] = "127.0.0.1"
     """Address to listen on. An address other than loopback needs access keys or --allow-open."""
 
-    port: Annotated[int, Option("--port", Group.ACCESS, is_port=True)] = 8000
+    port: Annotated[int, Option("--port", OptionGroup.ACCESS, is_port=True)] = 8000
     """Port to listen on. 0 takes a free port."""
 
     suites: SuiteSettings = SuiteSettings()
 
-    allow_open: Annotated[bool, Option("--allow-open", Group.ACCESS)] = False
+    allow_open: Annotated[bool, Option("--allow-open", OptionGroup.ACCESS)] = False
     """Listen on any address although every access key is accepted."""
 
     host_names: Annotated[
-        tuple[str, ...], Option("--allowed-hosts", Group.ACCESS, _host_names)
+        tuple[str, ...], Option("--allowed-hosts", OptionGroup.ACCESS, _host_names)
     ] = ()
     """Host names that clients may use, in addition to localhost and IP addresses. Example:
     db.example.com."""
 
-    origins: Annotated[tuple[str, ...], Option("--cors-origins", Group.ACCESS, _origins)] = ()
+    origins: Annotated[tuple[str, ...], Option("--cors-origins", OptionGroup.ACCESS, _origins)] = ()
     """Origins of web pages that may use the server from a browser. Example:
     https://app.example.com. * allows all."""
 
@@ -90,7 +90,7 @@ class ServerSettings(Struct, frozen=True):
     logs: LogSettings = LogSettings()
     http: HttpSettings = HttpSettings()
 
-    exit_with_parent: Annotated[bool, Option("--exit-with-parent", Group.PROCESS)] = False
+    exit_with_parent: Annotated[bool, Option("--exit-with-parent", OptionGroup.PROCESS)] = False
     """Stop when the process that started the server ends, even after SIGKILL."""
 
     nodes: NodeSettings = NodeSettings()
@@ -99,16 +99,16 @@ class ServerSettings(Struct, frozen=True):
     database: DatabaseSettings = DatabaseSettings()
     clock: ClockSettings = ClockSettings()
 
-    regions: Annotated[Regions, Option("--regions", Group.REGIONS)] = "shared"
+    regions: Annotated[Regions, Option("--regions", OptionGroup.REGIONS)] = "shared"
     """Tables of regions. shared: all regions have the same tables. apart: each region has its own
     tables; a request's region is in its signature. Earlier tables then belong to --region."""
 
-    compat: Annotated[Compat | None, Option("--compat", Group.REGIONS)] = None
+    compat: Annotated[Compat | None, Option("--compat", OptionGroup.REGIONS)] = None
     """Behave as DynamoDB Local does: --gsi-lag awaited, --throttling observe, tables and indexes
     that are ACTIVE at once, and separate tables for each access key and region. Unused
     AttributeDefinitions are no error."""
 
-    shared_db: Annotated[bool, Option("--shared-db", Group.REGIONS)] = False
+    shared_db: Annotated[bool, Option("--shared-db", OptionGroup.REGIONS)] = False
     """With --compat: share all tables, as -sharedDb does."""
 
     def __repr__(self) -> str:

@@ -18,7 +18,7 @@ from dynactor.model.expressions.condition_binding import parse_condition
 from dynactor.model.expressions.parameters import check_parameters
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.projection import Projector, parse_projection, projector_of_names
-from dynactor.model.expressions.update import Update, parse_update
+from dynactor.model.expressions.update import BoundUpdate, parse_update
 from dynactor.model.key_conditions import legacy
 from dynactor.model.key_conditions.key_condition import KeyTerms, bind_key_condition
 from dynactor.model.key_conditions.legacy import LegacyKeyTerms
@@ -47,7 +47,7 @@ _PLACEHOLDERS = ("ExpressionAttributeNames", "ExpressionAttributeValues")
 _VALID_COMBINATIONS: set[tuple[type[Struct], tuple[bool, ...]]] = set()
 
 
-class Conditional(Protocol):
+class ConditionMembers(Protocol):
     """The members of a write's condition."""
 
     @property
@@ -127,7 +127,7 @@ def _parameters(shape: type[Struct]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     )
 
 
-def read_condition(request: Conditional, placeholders: Placeholders) -> Condition | None:
+def read_condition(request: ConditionMembers, placeholders: Placeholders) -> Condition | None:
     """The condition of a write, if any.
 
     Raises:
@@ -205,7 +205,7 @@ def read_update(
     expression: str | None,
     updates: Mapping[str, inputs.AttributeValueUpdateShape] | None,
     placeholders: Placeholders,
-) -> Update | None:
+) -> BoundUpdate | None:
     """The update of an UpdateItem; None if it changes no attribute.
 
     Raises:

@@ -125,9 +125,9 @@ def refuse_other_accounts(errors: ArnErrors, request: Struct, database: Database
                 raise _not_found(errors, member, arn)
             continue
         partition, region, account_id = found.groups()
-        of_partition = _REGIONS.get(partition)
-        if of_partition is None or not (
-            region in ("", settings.region) or of_partition.fullmatch(region)
+        partition_regions = _REGIONS.get(partition)
+        if partition_regions is None or not (
+            region in ("", settings.region) or partition_regions.fullmatch(region)
         ):
             raise invalid(arn, member)
         if errors.foreign_account_is_invalid and account_id != settings.account_id:

@@ -75,7 +75,7 @@ def parse_hint(annotation: Any) -> Hint:
     return Hint(bare, **found)
 
 
-class Member(Struct, frozen=True):
+class ShapeMember(Struct, frozen=True):
     """A member of a structure."""
 
     name: str
@@ -84,11 +84,11 @@ class Member(Struct, frozen=True):
 
 
 @lru_cache(maxsize=256)
-def shape_members(shape: type[Struct]) -> tuple[Member, ...]:
+def shape_members(shape: type[Struct]) -> tuple[ShapeMember, ...]:
     """The members of a structure, in the order in which DynamoDB lists their errors."""
     hints = get_type_hints(shape, include_extras=True)
     return tuple(
-        Member(
+        ShapeMember(
             field.name,
             parse_hint(hints[field.name]),
             required=field.default is NODEFAULT and field.default_factory is NODEFAULT,

@@ -22,15 +22,15 @@ import msgspec
 from msgspec import Meta, Struct
 
 from dynactor.api.requests import shapes
-from dynactor.api.requests.hints import Hint, Member, java_class, parse_hint, shape_members
+from dynactor.api.requests.hints import Hint, ShapeMember, java_class, parse_hint, shape_members
 from dynactor.api.requests.json_types import check_attribute_value
 from dynactor.api.requests.validation_errors import (
     MOST_VIOLATIONS,
     OLDER,
+    ConstraintRule,
+    ConstraintViolation,
     Layer,
     MemberPath,
-    Rule,
-    Violation,
     shortest_constraint,
 )
 from dynactor.model.errors import SerializationException, ValidationException
@@ -119,7 +119,7 @@ class _Walk:
     def __init__(self) -> None:
         self._foremost: str | None = None
         self._hindmost: str | None = None
-        self._violations: list[Violation] = []
+        self._violations: list[ConstraintViolation] = []
 
     def raise_violations(self, layer: Layer) -> None:
         """Raise the collected violations, if any, with the texts of a layer."""
@@ -146,20 +146,22 @@ class _Walk:
                 self._miss(member, path.member(member.name))
         return corrected
 
-    def _miss(self, member: Member, path: MemberPath) -> None:
+    def _miss(self, member: ShapeMember, path: MemberPath) -> None:
         rule = member.hint.table_name
         if rule is not None and rule.missing_first:
             self._foremost = (
                 f"The parameter '{member.name}' is required but was not present in the request"
             )
         else:
-            self._violate(Rule.PRESENCE, None, member.hint, path, "Member must not be null")
+            self._violate(
+                ConstraintRule.PRESENCE, None, member.hint, path, "Member must not be null"
+            )
 
     def _violate(
-        self, rule: Rule, value: Any, hint: Hint, path: MemberPath, constraint: str
+        self, rule: ConstraintRule, value: Any, hint: Hint, path: MemberPath, constraint: str
     ) -> None:
         if sum(one.rule is rule for one in self._violations) < MOST_VIOLATIONS:
-            self._violations.append(Violation(rule, path, value, hint, constraint))
+            self._violations.append(ConstraintViolation(rule, path, value, hint, constraint))
 
     def _visit(
         self, value: Any, hint: Hint, path: MemberPath, *, in_collection: bool = False
@@ -177,7 +179,7 @@ class _Walk:
         if kind is int:
             number = json_types.integer(value, "Long" if hint.is_long else "Integer")
             for fault in _range_faults(number, hint.limits):
-                self._violate(Rule.LIMIT, number, hint, path, fault)
+                self._violate(ConstraintRule.LIMIT, number, hint, path, fault)
             return number
         if kind is bool:
             return json_types.boolean(value)
@@ -197,7 +199,7 @@ class _Walk:
                 f"{path.wire} must be at least {fewest} characters long "
                 f"and at most {most} characters long"
             )
-        rule = Rule.LIMIT if hint.table_name is None else Rule.NAME
+        rule = ConstraintRule.LIMIT if hint.table_name is None else ConstraintRule.NAME
         for fault in faults:
             self._violate(rule, text, hint, path, fault)
         return text
@@ -210,13 +212,13 @@ class _Walk:
         elif text not in choices:
             listed = ", ".join(choices)
             constraint = f"Member must satisfy enum value set: [{listed}]"
-            self._violate(Rule.CHOICE, text, hint, path, constraint)
+            self._violate(ConstraintRule.CHOICE, text, hint, path, constraint)
         return text
 
     def _visit_list(self, value: Any, hint: Hint, path: MemberPath) -> list[Any]:
         elements = json_types.array(value)
         for fault in _length_faults(len(elements), hint.limits):
-            self._violate(Rule.LIMIT, elements, hint, path, fault)
+            self._violate(ConstraintRule.LIMIT, elements, hint, path, fault)
         return [
             self._visit_element(element, hint.elements, path.element(position))
             for position, element in enumerate(elements, start=1)
@@ -227,11 +229,13 @@ class _Walk:
         if not elements and hint.not_empty is not None:
             self._foremost = hint.not_empty.message
         for fault in _length_faults(len(elements), hint.limits):
-            self._violate(Rule.LIMIT, elements, hint, path, fault)
+            self._violate(ConstraintRule.LIMIT, elements, hint, path, fault)
         if any(_text_faults(key, hint.keys) for key in elements):
             constraints = ", ".join(_list_constraints(_effective_limits(hint.keys)))
             constraint = f"Map keys must satisfy constraint: [{constraints}]"
-            rule = Rule.LIMIT if hint.keys.table_name is None else Rule.NAME_IN_MAP
+            rule = (
+                ConstraintRule.LIMIT if hint.keys.table_name is None else ConstraintRule.NAME_IN_MAP
+            )
             self._violate(rule, elements, hint, path, constraint)
         element_hint = hint.elements
         if any(
@@ -240,7 +244,7 @@ class _Walk:
         ):
             constraints = ", ".join(_list_constraints(element_hint.limits))
             constraint = f"Map value must satisfy constraint: [{constraints}]"
-            self._violate(Rule.LIMIT, elements, hint, path, constraint)
+            self._violate(ConstraintRule.LIMIT, elements, hint, path, constraint)
         # The lengths of its lists are reported for the map as a whole, not for each list.
         element_hint = Hint(element_hint.type)
         return {
@@ -254,7 +258,7 @@ class _Walk:
         if hint.type == shapes.AttributeValue:
             # The operation reports an empty value with a message of its own.
             return {}
-        self._violate(Rule.PRESENCE, None, hint, path, "Member must not be null")
+        self._violate(ConstraintRule.PRESENCE, None, hint, path, "Member must not be null")
         return None
 
 

@@ -20,12 +20,17 @@ def restore_overrides(request: RestoreInput) -> RestoreOverrides:
     """
     if request.VectorIndexOverride:
         raise ValidationException("VectorIndexes are not supported yet")
-    local, of_all = request.LocalSecondaryIndexOverride, request.GlobalSecondaryIndexOverride
+    local, global_override = (
+        request.LocalSecondaryIndexOverride,
+        request.GlobalSecondaryIndexOverride,
+    )
     return RestoreOverrides(
         billing_mode=request.BillingModeOverride,
         throughput=throughput(request.ProvisionedThroughputOverride),
         on_demand_throughput=given(request.OnDemandThroughputOverride),
         sse_specification=given(request.SSESpecificationOverride),
         local_indexes=None if local is None else tuple(map(new_local_index, local)),
-        global_indexes=None if of_all is None else tuple(map(new_global_index, of_all)),
+        global_indexes=None
+        if global_override is None
+        else tuple(map(new_global_index, global_override)),
     )

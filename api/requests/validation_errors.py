@@ -66,7 +66,7 @@ def detected(*faults: str) -> str:
     return f"{head}: {'; '.join(faults)}"
 
 
-class Rule(Enum):
+class ConstraintRule(Enum):
     """The kind of constraint that a member breaks."""
 
     PRESENCE = auto()
@@ -78,7 +78,7 @@ class Rule(Enum):
     NAME_IN_MAP = auto()
 
 
-_BESIDE_CHOICES: Final = frozenset({Rule.CHOICE, Rule.NAME_IN_MAP})
+_BESIDE_CHOICES: Final = frozenset({ConstraintRule.CHOICE, ConstraintRule.NAME_IN_MAP})
 
 
 class MemberPath(Struct, frozen=True):
@@ -97,10 +97,10 @@ class MemberPath(Struct, frozen=True):
         return MemberPath(f"{self.java}.{key}.member", f"{self.wire}.{key}.member")
 
 
-class Violation(Struct, frozen=True):
+class ConstraintViolation(Struct, frozen=True):
     """A broken constraint; ``hint`` is the hint of the member."""
 
-    rule: Rule
+    rule: ConstraintRule
     path: MemberPath
     value: Any
     hint: Hint
@@ -117,30 +117,32 @@ class Layer(Struct, frozen=True):
     is_newer: bool = False
     has_envelope: bool = False
 
-    def refusal(self, violations: Sequence[Violation]) -> ValidationException:
+    def refusal(self, violations: Sequence[ConstraintViolation]) -> ValidationException:
         """The error for broken constraints; there is at least one."""
         if not self.is_newer:
-            shown = [one for one in violations if one.rule is not Rule.NAME_IN_MAP] or violations
+            shown = [
+                one for one in violations if one.rule is not ConstraintRule.NAME_IN_MAP
+            ] or violations
             return _listed(map(self._older_words, shown))
         violations = _with_empty_names(violations)
-        of_rule = _by_rule(violations)
-        if Rule.PRESENCE in of_rule:
+        rule_violations = _by_rule(violations)
+        if ConstraintRule.PRESENCE in rule_violations:
             # The older checks find missing members, and list all violations.
             return _listed(map(self._older_words, violations))
-        if Rule.LIMIT in of_rule:
+        if ConstraintRule.LIMIT in rule_violations:
             return _listed(
                 f"Value at '{one.path.wire}' failed to satisfy constraint: {one.constraint}"
-                for one in of_rule[Rule.LIMIT]
+                for one in rule_violations[ConstraintRule.LIMIT]
             )
-        for one in of_rule.get(Rule.CHOICE, ()):
+        for one in rule_violations.get(ConstraintRule.CHOICE, ()):
             choices = _NEWER_CHOICES.get(get_args(one.hint.type))
             if choices is not None:
                 return ValidationException(self._enveloped(_no_choice(choices)))
-        if Rule.CHOICE in of_rule:
+        if ConstraintRule.CHOICE in rule_violations:
             violations = [one for one in violations if one.rule in _BESIDE_CHOICES]
         return _listed(map(self._older_words, violations))
 
-    def _older_words(self, violation: Violation) -> str:
+    def _older_words(self, violation: ConstraintViolation) -> str:
         value, path = violation.value, violation.path.java
         if value is None:
             shown = "null"
@@ -196,17 +198,19 @@ def _listed(violations: Iterable[str]) -> ValidationException:
     return ValidationException(detected(*list(violations)[:MOST_VIOLATIONS]))
 
 
-def _with_empty_names(violations: Sequence[Violation]) -> list[Violation]:
+def _with_empty_names(violations: Sequence[ConstraintViolation]) -> list[ConstraintViolation]:
     """The violations, with an empty table name reported as too short, as the newer layer does.
 
     The newer layer finds other errors of a table name when it looks up the table.
     """
-    found: list[Violation] = []
+    found: list[ConstraintViolation] = []
     for one in violations:
-        if one.rule is not Rule.NAME or one.value != "":
+        if one.rule is not ConstraintRule.NAME or one.value != "":
             found.append(one)
         elif found[-1:] == [] or found[-1].path != one.path:
-            found.append(structs.replace(one, rule=Rule.LIMIT, constraint=shortest_constraint(1)))
+            found.append(
+                structs.replace(one, rule=ConstraintRule.LIMIT, constraint=shortest_constraint(1))
+            )
     return found
 
 
@@ -215,8 +219,10 @@ def shortest_constraint(length: int) -> str:
     return f"Member must have length greater than or equal to {length}"
 
 
-def _by_rule(violations: Iterable[Violation]) -> dict[Rule, list[Violation]]:
-    found: dict[Rule, list[Violation]] = {}
+def _by_rule(
+    violations: Iterable[ConstraintViolation],
+) -> dict[ConstraintRule, list[ConstraintViolation]]:
+    found: dict[ConstraintRule, list[ConstraintViolation]] = {}
     for one in violations:
         found.setdefault(one.rule, []).append(one)
     return found
@@ -229,7 +235,7 @@ def _no_choice(choices: str) -> str:
 def _newer_words(fault: Fault) -> str:
     match fault:
         case RefusedNumber():
-            return number.fault_of(fault.text, exponent_bits=64)
+            return number.number_fault(fault.text, exponent_bits=64)
         case RepeatedMember("SS"):
             quoted = ", ".join(f'"{member}"' for member in fault.shown)
             return f"{_INVALID}Input collection [{quoted}] contains duplicates."

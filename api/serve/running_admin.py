@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _PORTS: Final = range(8001, 8011)
 
 
-class Parts(NamedTuple):
+class AdminParts(NamedTuple):
     """The parts that answer requests: the host of a single server's databases, or a node."""
 
     protocol: Protocol
@@ -63,7 +63,7 @@ def _listen(settings: ServerSettings) -> socket.socket:
 @asynccontextmanager
 async def running_admin(
     settings: ServerSettings,
-    parts: Parts,
+    parts: AdminParts,
     listener: socket.socket | None,
     certificate: ServerCertificate | None,
     endpoint: str,
@@ -85,7 +85,7 @@ async def running_admin(
         yield url
 
 
-def _administered(settings: ServerSettings, parts: Parts) -> Administered:
+def _administered(settings: ServerSettings, parts: AdminParts) -> Administered:
     """The parts that the admin port shows and changes, without its settings."""
     from dynactor.api.admin.reset_routes import SuiteControls  # noqa: PLC0415
     from dynactor.api.admin_port.listener import Administered  # noqa: PLC0415

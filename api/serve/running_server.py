@@ -22,7 +22,7 @@ from dynactor.api.options.server_settings import ServerSettings
 from dynactor.api.serve.file_watch import FileWatch, watching
 from dynactor.api.serve.open_certificate import OpenCertificate, open_certificate
 from dynactor.api.serve.open_protocol import open_protocol
-from dynactor.api.serve.running_admin import Parts, admin_listener, running_admin
+from dynactor.api.serve.running_admin import AdminParts, admin_listener, running_admin
 from dynactor.api.serve.security import Security, security
 from dynactor.api.sts.stored_key import session_key
 from dynactor.api.tls.certificate import ServerCertificate
@@ -137,7 +137,7 @@ async def _parts(
     checks: Security,
     *,
     certificate: NodeCertificate | None,
-) -> AsyncIterator[Parts]:
+) -> AsyncIterator[AdminParts]:
     """The parts that answer requests. Without a store, the server is a node of a cluster."""
     tokens = checks.tokens
     if store is None:
@@ -148,7 +148,7 @@ async def _parts(
             open_protocol(settings, None, checks) as protocol,
             serving_as_node(settings, NodeParts(protocol, opening, tokens, certificate)) as node,
         ):
-            yield Parts(protocol, None, node=node)
+            yield AdminParts(protocol, None, node=node)
         return
     region = await settle_separation(store, opening.separation, opening.settings.region)
     tokens.use(await session_key(store))
@@ -163,7 +163,7 @@ async def _parts(
             from dynactor.api.serve.seeding import seed  # noqa: PLC0415
 
             await seed(host.database, settings.store.seed)
-        yield Parts(protocol, store, host)
+        yield AdminParts(protocol, store, host)
 
 
 def _certificate_watches(certificates: OpenCertificate) -> list[FileWatch]:

@@ -27,7 +27,7 @@ from dynactor.api.serve.service_manager import notify_service_manager
 from dynactor.api.tls.certificate import BadCertificate
 from dynactor.storage.machine.open_files import open_files_limit, raise_open_files_limit
 from dynactor.storage.store import CannotOpen, Damaged, Full, Unavailable
-from dynactor.streams.kafka.broker import Refused
+from dynactor.streams.kafka.broker import BrokerRefused
 
 # Enough for a few hundred connections and the files of a large store.
 _FEW_FILES: Final = 4_096
@@ -55,7 +55,7 @@ def run(settings: ServerSettings) -> None:
         CannotOpen,
         Damaged,
         Full,
-        Refused,
+        BrokerRefused,
         TransferFailed,
         Unavailable,
     ) as error:
@@ -144,9 +144,9 @@ def _announce(running: RunningServer, settings: ServerSettings) -> None:
         f"Listening on {endpoint}{everywhere}\n"
         + (f"Metrics on {admin}{METRICS_PATH}\n" if admin else "")
         + (f"Console on {admin}/\n" if admin and running.has_console else "")
-        + (_of_authority(running.authority) if running.authority else "")
-        + (_of_clock(running.clock) if running.clock else "")
-        + (_of_policies(policies.directory, policies.mode) if policies.directory else "")
+        + (_authority_note(running.authority) if running.authority else "")
+        + (_clock_note(running.clock) if running.clock else "")
+        + (_policy_note(policies.directory, policies.mode) if policies.directory else "")
         + f"Data in {settings.store.shown}\n"
         + f"Try it from Python{with_key} (pip install boto3):\n"
         + f'  import boto3; dynamodb = boto3.resource("dynamodb", endpoint_url="{endpoint}", '
@@ -155,17 +155,17 @@ def _announce(running: RunningServer, settings: ServerSettings) -> None:
     sys.stdout.flush()
 
 
-def _of_authority(authority: Path) -> str:
+def _authority_note(authority: Path) -> str:
     return f"Clients trust the certificate with AWS_CA_BUNDLE={authority}\n"
 
 
-def _of_policies(policy_dir: Path, mode: PolicyMode) -> str:
+def _policy_note(policy_dir: Path, mode: PolicyMode) -> str:
     if mode == "observe":
         return f"Requests that the policies in {policy_dir} do not allow are logged, and executed\n"
     return f"Keys may do only what their policies in {policy_dir} allow\n"
 
 
-def _of_clock(state: ClockState) -> str:
+def _clock_note(state: ClockState) -> str:
     return f"Virtual clock at {iso_time(state.now_epoch_seconds)}, {pace(state.speed)}\n"
 
 

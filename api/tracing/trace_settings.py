@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from dynactor.model.configuration_error import ConfigurationError
-from dynactor.model.option import Group, Option
+from dynactor.model.option import Option, OptionGroup
 
 
 def _endpoint(text: str | None) -> str | None:
@@ -47,10 +47,12 @@ def _has_exporter() -> bool:
 class TraceSettings(Struct, frozen=True):
     """The receiver of traces; without an endpoint, nothing is traced."""
 
-    endpoint: Annotated[str | None, Option("--traces-endpoint", Group.TRACES, _endpoint)] = None
+    endpoint: Annotated[str | None, Option("--traces-endpoint", OptionGroup.TRACES, _endpoint)] = (
+        None
+    )
     """URL of an OpenTelemetry receiver, OTLP over HTTP, for example http://127.0.0.1:4318. Without
     the option nothing is traced."""
 
-    sampled: Annotated[float, Option("--traces-sampled", Group.TRACES, _share)] = 0.01
+    sampled: Annotated[float, Option("--traces-sampled", OptionGroup.TRACES, _share)] = 0.01
     """Share of requests to trace, from 0 to 1, among requests without a traceparent header. With
     the header, the flag "sampled" in it decides."""

@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from dynactor.model.access.policy import Policy, Statement
+from dynactor.model.access.policy import Policy, PolicyStatement
 from dynactor.model.access.principal import Principal
 from dynactor.model.access.rules import CompiledStatement, Facts, Rule
 
@@ -188,7 +188,7 @@ def _rules(statements: Sequence[CompiledStatement], action: str, resource: str) 
     )
 
 
-def names(statement: Statement, principal: Principal) -> bool:
+def names(statement: PolicyStatement, principal: Principal) -> bool:
     """Whether the Principal of a statement names a caller.
 
     An account as Principal leaves the decision to the policies of its users. So its Allow allows

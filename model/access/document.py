@@ -31,17 +31,17 @@ class MissingElement(PolicyError):
         self.name = name
 
 
-class Node(Struct, frozen=True):
+class JsonNode(Struct, frozen=True):
     """A JSON value and its line. A number is its text, because policies compare texts."""
 
     value: Value
     line: int
 
 
-Value: TypeAlias = "str | bool | tuple[Node, ...] | dict[str, Node] | None"
+Value: TypeAlias = "str | bool | tuple[JsonNode, ...] | dict[str, JsonNode] | None"
 
 
-def parse_json(text: str) -> Node:
+def parse_json(text: str) -> JsonNode:
     """The value of a JSON text.
 
     Raises:
@@ -78,24 +78,24 @@ class _JsonReader:
         assert found is not None, "the expression matches an empty text"
         self.at = found.end()
 
-    def value(self, depth: int) -> Node:
+    def value(self, depth: int) -> JsonNode:
         self.skip_space()
         if depth > _DEPTH:
             self.fail("the document is nested too deeply")
         line = self.line()
         match self.text[self.at : self.at + 1]:
             case "{":
-                return Node(self._members(depth), line)
+                return JsonNode(self._members(depth), line)
             case "[":
-                return Node(self._elements(depth), line)
+                return JsonNode(self._elements(depth), line)
             case '"':
-                return Node(self._string(), line)
+                return JsonNode(self._string(), line)
         literal = _LITERAL.match(self.text, self.at)
         if literal is None:
             self.fail("this is not JSON: a value is expected here")
         self.at = literal.end()
         constants: dict[str, bool | None] = {"true": True, "false": False, "null": None}
-        return Node(constants.get(literal[0], literal[0]), line)
+        return JsonNode(constants.get(literal[0], literal[0]), line)
 
     def _string(self) -> str:
         found = _STRING.match(self.text, self.at)
@@ -122,16 +122,16 @@ class _JsonReader:
             self.skip_space()
         return False
 
-    def _elements(self, depth: int) -> tuple[Node, ...]:
+    def _elements(self, depth: int) -> tuple[JsonNode, ...]:
         self.at += 1
-        found: list[Node] = []
+        found: list[JsonNode] = []
         while not self._ends("]", is_first=not found):
             found.append(self.value(depth + 1))
         return tuple(found)
 
-    def _members(self, depth: int) -> dict[str, Node]:
+    def _members(self, depth: int) -> dict[str, JsonNode]:
         self.at += 1
-        found: dict[str, Node] = {}
+        found: dict[str, JsonNode] = {}
         while not self._ends("}", is_first=not found):
             name = self._string()
             if name in found:

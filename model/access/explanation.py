@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from dynactor.model.access.action_table import ACTIONS
 from dynactor.model.access.decision import Grants, denial_text, names
-from dynactor.model.access.policy import Policy, Statement
+from dynactor.model.access.policy import Policy, PolicyStatement
 from dynactor.model.access.principal import Principal
 from dynactor.model.access.rules import CompiledStatement, Facts, UnknownFact
 
@@ -67,7 +67,7 @@ def explained(
     )
 
 
-def shown(policy: Policy, statement: Statement) -> str:
+def shown(policy: Policy, statement: PolicyStatement) -> str:
     """A statement in words: its policy, and its Sid or its line."""
     # The name of a resource policy is its text.
     name = "resource policy" if policy.kind == "resource" else policy.name
@@ -76,7 +76,7 @@ def shown(policy: Policy, statement: Statement) -> str:
 
 def _reason(
     policy: Policy,
-    statement: Statement,
+    statement: PolicyStatement,
     principal: Principal,
     asked: tuple[str, str],
     facts: Facts,
@@ -125,7 +125,7 @@ def warnings(grants: Grants) -> Iterator[str]:
                 )
 
 
-def _allows_everything(statement: Statement, principal: Principal) -> bool:
+def _allows_everything(statement: PolicyStatement, principal: Principal) -> bool:
     if statement.effect == "Deny" or statement.conditions or statement.not_resources:
         return False
     compiled = CompiledStatement(statement, principal)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dynactor.model.access.policy import Policy, Statement
+from dynactor.model.access.policy import Policy, PolicyStatement
 from dynactor.model.errors import ValidationException
 
 _STREAM_ACTIONS: Final = frozenset(
@@ -41,5 +41,5 @@ def check_new(policy: Policy, *, is_of_stream: bool) -> None:
                 )
 
 
-def _is_unbounded(statement: Statement) -> bool:
+def _is_unbounded(statement: PolicyStatement) -> bool:
     return statement.effect == "Allow" and "*" in statement.principals and not statement.conditions

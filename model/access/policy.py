@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from dynactor.model.access import condition_keys
 from dynactor.model.access.action_table import ACTIONS
-from dynactor.model.access.document import MissingElement, Node, PolicyError, parse_json
+from dynactor.model.access.document import JsonNode, MissingElement, PolicyError, parse_json
 from dynactor.model.access.operators import BadOperand, Operator, find_operator
 from dynactor.model.access.templates import (
     EVERYTHING,
@@ -56,7 +56,7 @@ class PolicyCondition(Struct, frozen=True):
     values: tuple[Template, ...]
 
 
-class Statement(Struct, frozen=True):
+class PolicyStatement(Struct, frozen=True):
     """One statement of a policy.
 
     ``actions`` are in lower case. ``principals`` are the texts of a resource policy's Principal.
@@ -78,7 +78,7 @@ class Policy(Struct, frozen=True):
 
     name: str
     kind: PolicyKind
-    statements: tuple[Statement, ...]
+    statements: tuple[PolicyStatement, ...]
 
 
 def parse_policy(text: str, name: str, kind: PolicyKind = "identity") -> Policy:
@@ -87,10 +87,10 @@ def parse_policy(text: str, name: str, kind: PolicyKind = "identity") -> Policy:
     Raises:
         PolicyError: the document is not a policy of this kind.
     """
-    return policy_of(parse_json(text), name, kind)
+    return parsed_policy(parse_json(text), name, kind)
 
 
-def policy_of(document: Node, name: str, kind: PolicyKind) -> Policy:
+def parsed_policy(document: JsonNode, name: str, kind: PolicyKind) -> Policy:
     """The policy in a document that has been read.
 
     Raises:
@@ -120,7 +120,7 @@ def policy_of(document: Node, name: str, kind: PolicyKind) -> Policy:
     return Policy(name, kind, statements)
 
 
-def _statement(node: Node, kind: PolicyKind, *, variables: bool) -> Statement:
+def _statement(node: JsonNode, kind: PolicyKind, *, variables: bool) -> PolicyStatement:
     members = _object(node, "a statement")
     _check_elements(members, _STATEMENT_ELEMENTS, "a statement")
     if "Effect" not in members:
@@ -137,7 +137,7 @@ def _statement(node: Node, kind: PolicyKind, *, variables: bool) -> Statement:
         templates = tuple(_resource(one, variables=variables) for one in resources)
     elif {"Resource", "NotResource"} & members.keys():
         raise PolicyError("a trust policy has no Resource", node.line)
-    return Statement(
+    return PolicyStatement(
         _text(members["Sid"], "Sid") if "Sid" in members else "",
         node.line,
         "Allow" if effect == "Allow" else "Deny",
@@ -150,7 +150,9 @@ def _statement(node: Node, kind: PolicyKind, *, variables: bool) -> Statement:
     )
 
 
-def _either_member(node: Node, members: dict[str, Node], name: str) -> tuple[Sequence[Node], bool]:
+def _either_member(
+    node: JsonNode, members: dict[str, JsonNode], name: str
+) -> tuple[Sequence[JsonNode], bool]:
     """The values of an element or of its negation, and whether it is the negation."""
     negation = f"Not{name}"
     if (name in members) == (negation in members):
@@ -165,7 +167,7 @@ def _either_member(node: Node, members: dict[str, Node], name: str) -> tuple[Seq
     return values, is_negated
 
 
-def _action(node: Node) -> Template:
+def _action(node: JsonNode) -> Template:
     text = _text(node, "Action").lower()
     if text == "*":
         return EVERYTHING
@@ -180,7 +182,7 @@ def _action(node: Node) -> Template:
     return template
 
 
-def _resource(node: Node, *, variables: bool) -> Template:
+def _resource(node: JsonNode, *, variables: bool) -> Template:
     template = _template(
         node, _text(node, "Resource"), wildcards=True, variables=variables, are_keys_checked=True
     )
@@ -189,7 +191,7 @@ def _resource(node: Node, *, variables: bool) -> Template:
     return template
 
 
-def _principals(node: Node, members: dict[str, Node], kind: PolicyKind) -> tuple[str, ...]:
+def _principals(node: JsonNode, members: dict[str, JsonNode], kind: PolicyKind) -> tuple[str, ...]:
     if kind not in ("resource", "trust"):
         if "Principal" in members:
             raise PolicyError(f"a policy of kind {kind} has no Principal", node.line)
@@ -214,7 +216,7 @@ def _principals(node: Node, members: dict[str, Node], kind: PolicyKind) -> tuple
     return tuple(found)
 
 
-def _conditions(node: Node, *, variables: bool) -> tuple[PolicyCondition, ...]:
+def _conditions(node: JsonNode, *, variables: bool) -> tuple[PolicyCondition, ...]:
     found = []
     for name, keys in _object(node, "Condition").items():
         operator = find_operator(name)
@@ -225,7 +227,7 @@ def _conditions(node: Node, *, variables: bool) -> tuple[PolicyCondition, ...]:
     return tuple(found)
 
 
-def _condition(operator: Operator, key: str, node: Node, *, variables: bool) -> PolicyCondition:
+def _condition(operator: Operator, key: str, node: JsonNode, *, variables: bool) -> PolicyCondition:
     lower = key.lower()
     if not condition_keys.is_known(lower):
         raise PolicyError(f"{key} is not a condition key that this server has", node.line)
@@ -269,7 +271,7 @@ def _condition(operator: Operator, key: str, node: Node, *, variables: bool) -> 
 
 
 def _template(
-    node: Node, text: str, *, wildcards: bool, variables: bool, are_keys_checked: bool = False
+    node: JsonNode, text: str, *, wildcards: bool, variables: bool, are_keys_checked: bool = False
 ) -> Template:
     try:
         template = parse_template(text, wildcards=wildcards, variables=variables)
@@ -287,24 +289,24 @@ def _template(
     return template
 
 
-def _check_elements(members: dict[str, Node], known: frozenset[str], kind: str) -> None:
+def _check_elements(members: dict[str, JsonNode], known: frozenset[str], kind: str) -> None:
     for name, node in members.items():
         if name not in known:
             raise PolicyError(f"{name} is not an element of {kind} that this server has", node.line)
 
 
-def _object(node: Node, name: str) -> dict[str, Node]:
+def _object(node: JsonNode, name: str) -> dict[str, JsonNode]:
     if not isinstance(node.value, dict):
         raise PolicyError(f"{name} must be an object", node.line)
     return node.value
 
 
-def _list(node: Node) -> tuple[Node, ...]:
+def _list(node: JsonNode) -> tuple[JsonNode, ...]:
     """The elements of a list; a single value counts as a list of one."""
     return node.value if isinstance(node.value, tuple) else (node,)
 
 
-def _text(node: Node, name: str) -> str:
+def _text(node: JsonNode, name: str) -> str:
     if not isinstance(node.value, str):
         raise PolicyError(f"{name} must be a text", node.line)
     return node.value

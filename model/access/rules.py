@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 from dynactor.model.access.operators import Operator, literal_values
-from dynactor.model.access.policy import PolicyCondition, Statement
+from dynactor.model.access.policy import PolicyCondition, PolicyStatement
 from dynactor.model.access.principal import Principal, is_of_caller
 from dynactor.model.access.templates import Template, arn_pattern, text_pattern
 
@@ -40,7 +40,7 @@ Test: TypeAlias = Callable[[Facts], bool]
 class Rule:
     """A statement that is about one action and resource, with the tests of its conditions."""
 
-    def __init__(self, statement: Statement, tests: Sequence[tuple[str, Test]]) -> None:
+    def __init__(self, statement: PolicyStatement, tests: Sequence[tuple[str, Test]]) -> None:
         self.statement = statement
         # Each test with the words of the condition.
         self.tests = tests
@@ -62,7 +62,7 @@ class Rule:
 class CompiledStatement:
     """A statement for one caller."""
 
-    def __init__(self, statement: Statement, principal: Principal) -> None:
+    def __init__(self, statement: PolicyStatement, principal: Principal) -> None:
         self.statement = statement
         self._actions = [text_pattern(action) for action in statement.actions]
         bound = [_bound(resource, principal) for resource in statement.resources]
@@ -122,7 +122,7 @@ def _bound_values(condition: PolicyCondition, principal: Principal) -> list[Temp
     return [value for value in bound if value is not None]
 
 
-def _test(statement: Statement, condition: PolicyCondition, values: list[Template]) -> Test:
+def _test(statement: PolicyStatement, condition: PolicyCondition, values: list[Template]) -> Test:
     operator, key = condition.operator, condition.key
     if operator.family == "Null":
         wants_absent = operator.matcher(values)

@@ -77,7 +77,7 @@ class WrittenEntry(Struct, frozen=True, rename="pascal", omit_defaults=True):
     bytes_after: int | None = None
 
 
-class Written(Struct, frozen=True, rename="pascal", omit_defaults=True):
+class WrittenItem(Struct, frozen=True, rename="pascal", omit_defaults=True):
     """The cost of writing one item, in units of 1 KB; the request had ``count`` equal writes.
 
     ``bytes`` is the size that counts, the larger one.
@@ -99,7 +99,7 @@ class TableCost(Struct, frozen=True, rename="pascal", omit_defaults=True):
     table_name: str
     capacity_units: float
     reads: tuple[Read, ...] = ()
-    writes: tuple[Written, ...] = ()
+    writes: tuple[WrittenItem, ...] = ()
 
 
 class Cheaper(Struct, frozen=True, rename="pascal", omit_defaults=True):

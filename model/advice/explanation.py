@@ -24,8 +24,8 @@ from dynactor.model.advice.explained_costs import (
     Read,
     TableCost,
     WriteKind,
-    Written,
     WrittenEntry,
+    WrittenItem,
 )
 from dynactor.model.capacity import (
     EntryWrite,
@@ -64,7 +64,7 @@ def _table_cost(paid: Paid) -> TableCost:
     table, receipt, transaction = paid
     in_transaction = transaction is not None
     reads: list[Read] = []
-    writes: list[Written] = []
+    writes: list[WrittenItem] = []
     for work in receipt.work:
         match work:
             case KeyRead():
@@ -76,7 +76,7 @@ def _table_cost(paid: Paid) -> TableCost:
     return TableCost(table.name, receipt.total_units, _counted(reads), _counted(writes))
 
 
-_CountedT = TypeVar("_CountedT", Read, Written)
+_CountedT = TypeVar("_CountedT", Read, WrittenItem)
 
 
 def _counted(each: Sequence[_CountedT]) -> tuple[_CountedT, ...]:
@@ -133,7 +133,7 @@ def _blocks(units: float, *, consistent: bool) -> int:
     return int(units if consistent else units * 2)
 
 
-def _written(table: TableDefinition, work: ItemWrite, *, in_transaction: bool) -> Written:
+def _written(table: TableDefinition, work: ItemWrite, *, in_transaction: bool) -> WrittenItem:
     touched = {entry.name for entry in work.entries}
     indexes = [_index_write(table, entry) for entry in work.entries]
     if not (work.refused or work.is_check):
@@ -150,7 +150,7 @@ def _written(table: TableDefinition, work: ItemWrite, *, in_transaction: bool) -
         write = "put"
     else:
         write = "nothing to delete" if work.old_bytes is None else "delete"
-    return Written(
+    return WrittenItem(
         write,
         work.counted_bytes,
         work.units * UNITS_FACTOR if in_transaction else work.units,

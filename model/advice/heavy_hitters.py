@@ -27,7 +27,7 @@ class Heavy(Struct, frozen=True):
     most: float
 
 
-class Summary(Struct, frozen=True):
+class KeySummary(Struct, frozen=True):
     """The heaviest keys of a count, heaviest first, and the total weight.
 
     A listed key weighs its listed weight, or up to ``error`` more. Any other key weighs at most
@@ -40,7 +40,7 @@ class Summary(Struct, frozen=True):
     unlisted: float = 0.0
 
 
-NOTHING: Final = Summary()
+NOTHING: Final = KeySummary()
 
 
 class HeavyHitters:
@@ -68,11 +68,11 @@ class HeavyHitters:
         if len(counts) > self._most_keys:
             self._subtract_median()
 
-    def summary(self, keys: int) -> Summary:
+    def summary(self, keys: int) -> KeySummary:
         """The given number of heaviest keys."""
         ordered = sorted(self._counts.items(), key=_by_weight)
         next_weight = ordered[keys][1] if len(ordered) > keys else 0.0
-        return Summary(self.total, tuple(ordered[:keys]), self.error, next_weight + self.error)
+        return KeySummary(self.total, tuple(ordered[:keys]), self.error, next_weight + self.error)
 
     def _subtract_median(self) -> None:
         """Subtract the median weight from all keys, which removes half of them."""
@@ -84,7 +84,7 @@ class HeavyHitters:
         self.error += taken
 
 
-def heaviest(summaries: Iterable[Summary], keys: int) -> list[Heavy]:
+def heaviest(summaries: Iterable[KeySummary], keys: int) -> list[Heavy]:
     """The given number of heaviest keys of all summaries together, by lower bound."""
     parts = list(summaries)
     listed: dict[bytes, float] = {}
@@ -99,7 +99,7 @@ def heaviest(summaries: Iterable[Summary], keys: int) -> list[Heavy]:
     return [Heavy(key, weight, unlisted + excess[key]) for key, weight in ordered]
 
 
-def most_of_any(summaries: Iterable[Summary]) -> float:
+def most_of_any(summaries: Iterable[KeySummary]) -> float:
     """The weight that no key of all summaries together exceeds."""
     parts = list(summaries)
     unlisted = sum(part.unlisted for part in parts)

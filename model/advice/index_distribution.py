@@ -49,7 +49,7 @@ def distribution(items: Iterable[Item], name: str, most_values: int = 10) -> Dis
         value = item.get(name)
         if value is None:
             continue
-        type_name = attribute_value.type_of(value)
+        type_name = attribute_value.data_type(value)
         if type_name in _KEY_TYPES and value[type_name]:
             counts[type_name, value[type_name]] += 1
     by_type: Counter[str] = Counter()

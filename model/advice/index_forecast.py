@@ -34,7 +34,7 @@ class EntryShare(Struct, frozen=True):
     share: float
 
 
-class Violation(Struct, frozen=True):
+class InvalidIndexKey(Struct, frozen=True):
     """An item that the index leaves out because of an invalid key value (S190)."""
 
     key: Item
@@ -56,7 +56,7 @@ class IndexForecast(Struct, frozen=True):
     entry_units: float
     distinct_keys: int
     keys: list[EntryShare]
-    violations: list[Violation]
+    violations: list[InvalidIndexKey]
 
 
 class IndexLoad(Struct, frozen=True):
@@ -72,7 +72,7 @@ def forecast(index: IndexDefinition, table_key: KeySchema, sample: Iterable[Item
     sampled = entries = size_bytes = units = violating = 0
     counts: Counter[str] = Counter()
     examples: dict[str, Item] = {}
-    violations: list[Violation] = []
+    violations: list[InvalidIndexKey] = []
     schema = index.key_schema
     for item in sample:
         sampled += 1
@@ -110,7 +110,7 @@ def load(predicted: IndexForecast, writes_per_second: float) -> IndexLoad:
     return IndexLoad(units, units * share)
 
 
-def _violation(index: IndexDefinition, table_key: KeySchema, item: Item) -> Violation | None:
+def _violation(index: IndexDefinition, table_key: KeySchema, item: Item) -> InvalidIndexKey | None:
     """The first invalid key value of an item; None if it only lacks a key attribute."""
     schema = index.key_schema
     for attribute in schema.attributes:
@@ -118,5 +118,5 @@ def _violation(index: IndexDefinition, table_key: KeySchema, item: Item) -> Viol
         reason = None if value is None else key_violation(schema, attribute, value)
         if reason is not None:
             key = {name: item[name] for name in table_key.names if name in item}
-            return Violation(key, attribute.name, reason)
+            return InvalidIndexKey(key, attribute.name, reason)
     return None

@@ -28,7 +28,7 @@ class Attribute(Struct, frozen=True, tag=True):
         return item.get(self.name)
 
 
-class Member(Struct, frozen=True, tag=True):
+class NestedValue(Struct, frozen=True, tag="Member"):
     """A value within an attribute."""
 
     path: Path
@@ -82,7 +82,7 @@ class Truth(Struct, frozen=True, tag=True):
         return {"BOOL": self.condition.evaluate(item)}
 
 
-Operand: TypeAlias = Attribute | Member | Constant | Size | Truth
+Operand: TypeAlias = Attribute | NestedValue | Constant | Size | Truth
 
 
 class Equal(Struct, frozen=True, tag=True):
@@ -289,7 +289,7 @@ class Condition(Struct, frozen=True):
 def read_attributes(part: object) -> frozenset[str]:
     """The attributes that a node, an operand or a tuple of them reads."""
     match part:
-        case Attribute(name) | Member((str(name), *_)):
+        case Attribute(name) | NestedValue((str(name), *_)):
             return frozenset({name})
         case Struct():
             return read_attributes(structs.astuple(part))

@@ -19,7 +19,7 @@ from dynactor.model.expressions.condition import (
     Exists,
     HasType,
     In,
-    Member,
+    NestedValue,
     Node,
     Not,
     NotEqual,
@@ -35,7 +35,7 @@ from dynactor.model.expressions.parser import ConditionKind, condition_tree, inv
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.limits import IN_OPERANDS
 from dynactor.model.values import attribute_value, document_path
-from dynactor.model.values.attribute_value import ORDERED_TYPES, TYPES, type_of
+from dynactor.model.values.attribute_value import ORDERED_TYPES, TYPES, data_type
 
 _CACHED_CONDITIONS: Final = 2048
 # The number of operands of each function.
@@ -153,7 +153,7 @@ class _Binder:
     def function(self, name: str, arguments: tuple[syntax.Operand, ...]) -> Node:
         operands = self.arguments(name, arguments)
         if name in ("attribute_exists", "attribute_not_exists"):
-            if not isinstance(operands[0], Attribute | Member):
+            if not isinstance(operands[0], Attribute | NestedValue):
                 raise ValidationException(
                     f"Operator or function requires a document path; operator or function: {name}"
                 )
@@ -181,12 +181,12 @@ class _Binder:
 
     def operand(self, tree: syntax.Operand) -> Operand:
         match tree:
-            case syntax.Path():
+            case syntax.ParsedPath():
                 path = self.placeholders.path(tree)
                 name = path[0]
                 assert isinstance(name, str)
                 self.attributes.add(name)
-                return Attribute(name) if len(path) == 1 else Member(path)
+                return Attribute(name) if len(path) == 1 else NestedValue(path)
             case syntax.Value():
                 return Constant(self.placeholders.value(tree))
             case syntax.Function(name, arguments):
@@ -205,7 +205,7 @@ class _Binder:
 def _static_type(operand: Operand) -> str | None:
     """The type of an operand, if known without an item."""
     if isinstance(operand, Constant):
-        return type_of(operand.value)
+        return data_type(operand.value)
     if isinstance(operand, Truth):
         return "BOOL"
     return "N" if isinstance(operand, Size) else None
@@ -227,7 +227,7 @@ def _wrong_type(operator: str, type_name: str) -> ValidationException:
 
 def _check_distinct(operator: str, operands: tuple[Operand, ...]) -> None:
     first = operands[0]
-    if isinstance(first, Attribute | Member) and first in operands[1:]:
+    if isinstance(first, Attribute | NestedValue) and first in operands[1:]:
         path = (first.name,) if isinstance(first, Attribute) else first.path
         raise ValidationException(
             "The first operand must be distinct from the remaining operands for this operator "
@@ -238,7 +238,7 @@ def _check_distinct(operator: str, operands: tuple[Operand, ...]) -> None:
 def _check_bounds(lower: Operand, upper: Operand) -> None:
     if not (isinstance(lower, Constant) and isinstance(upper, Constant)):
         return
-    if type_of(lower.value) != type_of(upper.value):
+    if data_type(lower.value) != data_type(upper.value):
         rule = "same data type for lower and upper bounds"
     else:
         order = compare(lower.value, upper.value)

@@ -65,7 +65,7 @@ def update_tree(text: str) -> tuple[syntax.Clause, ...]:
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)
-def projection_tree(text: str) -> tuple[syntax.Path, ...]:
+def projection_tree(text: str) -> tuple[syntax.ParsedPath, ...]:
     """The paths of a projection expression; raises like ``condition_tree``."""
     return _ProjectionParser(text, "ProjectionExpression").parse()
 
@@ -143,7 +143,7 @@ class _LanguageParser:
             f"operator count: {EXPRESSION_OPERATORS + 1}",
         )
 
-    def path(self) -> syntax.Path:
+    def path(self) -> syntax.ParsedPath:
         """A document path."""
         parts: list[str | int] = [self.path_name()]
         while True:
@@ -162,7 +162,7 @@ class _LanguageParser:
                 self.at += 1
                 self.expect("]")
             else:
-                return syntax.Path(tuple(parts))
+                return syntax.ParsedPath(tuple(parts))
 
     def path_name(self) -> str:
         """A name in a path, or its placeholder."""
@@ -424,7 +424,9 @@ class _UpdateParser(_LanguageParser):
             self.fail()
         self.at += 1
         value = syntax.Value(token.text)
-        return syntax.ParsedAdd(path, value) if keyword == "ADD" else syntax.Delete(path, value)
+        return (
+            syntax.ParsedAdd(path, value) if keyword == "ADD" else syntax.ParsedDelete(path, value)
+        )
 
     def right_side(self) -> syntax.Operand:
         """The new value of a path: an operand, or a sum or difference of two."""
@@ -451,7 +453,7 @@ class _UpdateParser(_LanguageParser):
 class _ProjectionParser(_LanguageParser):
     """Projections: paths separated by commas."""
 
-    def parse(self) -> tuple[syntax.Path, ...]:
+    def parse(self) -> tuple[syntax.ParsedPath, ...]:
         """The whole text as paths."""
         paths = [self.path()]
         while self.accept(","):

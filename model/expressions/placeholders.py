@@ -64,7 +64,7 @@ class Placeholders:
         """Whether the request has no placeholders."""
         return not (self._names or self._values)
 
-    def path(self, path: syntax.Path) -> Path:
+    def path(self, path: syntax.ParsedPath) -> Path:
         """A path with its placeholders replaced, which now count as used.
 
         Raises:
@@ -85,7 +85,7 @@ class Placeholders:
         self.nested.add(str(bound[0]))
         return bound
 
-    def distinct_paths(self, paths: Sequence[syntax.Path]) -> list[Path]:
+    def distinct_paths(self, paths: Sequence[syntax.ParsedPath]) -> list[Path]:
         """Paths in their order; none contains or contradicts another."""
         try:
             bound = tuple([self.path(path) for path in reversed(paths)])

@@ -13,7 +13,7 @@ Comparator: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">="]
 ArithmeticOperator: TypeAlias = Literal["+", "-"]
 
 
-class Path(Struct, frozen=True):
+class ParsedPath(Struct, frozen=True):
     """A document path. A part that begins with ``#`` is a placeholder, never an attribute name."""
 
     parts: tuple[str | int, ...]
@@ -40,7 +40,7 @@ class Arithmetic(Struct, frozen=True):
     right: Operand
 
 
-Operand: TypeAlias = Path | Value | Function | Arithmetic
+Operand: TypeAlias = ParsedPath | Value | Function | Arithmetic
 
 
 class ParsedComparison(Struct, frozen=True):
@@ -93,31 +93,31 @@ Condition: TypeAlias = (
 class ParsedSet(Struct, frozen=True):
     """``SET path = operand``."""
 
-    path: Path
+    path: ParsedPath
     operand: Operand
 
 
 class ParsedRemove(Struct, frozen=True):
     """``REMOVE path``."""
 
-    path: Path
+    path: ParsedPath
 
 
 class ParsedAdd(Struct, frozen=True):
     """``ADD path value``."""
 
-    path: Path
+    path: ParsedPath
     value: Value
 
 
-class Delete(Struct, frozen=True):
+class ParsedDelete(Struct, frozen=True):
     """``DELETE path value``."""
 
-    path: Path
+    path: ParsedPath
     value: Value
 
 
-Action: TypeAlias = ParsedSet | ParsedRemove | ParsedAdd | Delete
+Action: TypeAlias = ParsedSet | ParsedRemove | ParsedAdd | ParsedDelete
 
 
 class Clause(Struct, frozen=True):

@@ -18,7 +18,7 @@ from dynactor.model.expressions import syntax
 from dynactor.model.expressions.parser import invalid, update_tree
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.values import document_path, number
-from dynactor.model.values.attribute_value import SET_TYPES, AttributeValue, type_of
+from dynactor.model.values.attribute_value import SET_TYPES, AttributeValue, data_type
 from dynactor.model.values.document_path import Branch, Path
 from dynactor.model.values.item import Item
 
@@ -133,14 +133,14 @@ class AddAction(Struct, frozen=True, tag="Add"):
     value: AttributeValue
 
 
-class Delete(Struct, frozen=True, tag=True):
+class DeleteAction(Struct, frozen=True, tag="Delete"):
     """``DELETE path value``: from a set."""
 
     path: Path
     value: AttributeValue
 
 
-Action: TypeAlias = SetAction | RemoveAction | AddAction | Delete
+Action: TypeAlias = SetAction | RemoveAction | AddAction | DeleteAction
 
 
 class UpdateResult(Struct, frozen=True):
@@ -155,7 +155,7 @@ class UpdateResult(Struct, frozen=True):
     updated_new: Item
 
 
-class Update(Struct, frozen=True, tag=True):
+class BoundUpdate(Struct, frozen=True, tag="Update"):
     """A bound update, whose actions' paths don't overlap or conflict.
 
     ``mismatch`` is the message for ADD and DELETE on a value of another type.
@@ -175,7 +175,7 @@ class Update(Struct, frozen=True, tag=True):
         """The request's values in actions on top-level attributes, by attribute."""
         values: Item = {}
         for action in self.actions:
-            if isinstance(action, AddAction | Delete):
+            if isinstance(action, AddAction | DeleteAction):
                 value = action.value
             elif isinstance(action, SetAction) and isinstance(action.operand, GivenValue):
                 value = action.operand.value
@@ -192,7 +192,7 @@ class Update(Struct, frozen=True, tag=True):
         A literal has its own type, sums and differences are numbers, and ``list_append`` returns a
         list for any operands.
         """
-        types = {name: type_of(value) for name, value in self.literals.items()}
+        types = {name: data_type(value) for name, value in self.literals.items()}
         for action in self.actions:
             if isinstance(action, SetAction) and len(action.path) == 1:
                 computed = _COMPUTED_TYPES.get(type(action.operand))
@@ -241,11 +241,11 @@ def _outcome(action: Action, item: Item, mismatch: str) -> AttributeValue | None
             return action.operand.compute(item)
         case RemoveAction():
             return None
-        case AddAction() | Delete():
+        case AddAction() | DeleteAction():
             old = document_path.get(item, action.path)
             if old is None:
                 return action.value if isinstance(action, AddAction) else None
-            type_name = type_of(action.value)
+            type_name = data_type(action.value)
             if type_name not in old:
                 raise ValidationException(mismatch)
             if isinstance(action, AddAction):
@@ -288,7 +288,7 @@ _SET_ORDER: Final[dict[str, Callable[[str], Any] | None]] = {
 }
 
 
-def parse_update(text: str, placeholders: Placeholders) -> Update:
+def parse_update(text: str, placeholders: Placeholders) -> BoundUpdate:
     """Parse and bind an UpdateExpression.
 
     Raises:
@@ -303,7 +303,7 @@ def parse_update(text: str, placeholders: Placeholders) -> Update:
 
 def bind_update(
     tree: tuple[syntax.Clause, ...], placeholders: Placeholders, *, last_first: bool = False
-) -> Update:
+) -> BoundUpdate:
     """Bind an update's tree, from an expression or a statement.
 
     ``last_first``: report the last of several faulty operands, as DynamoDB does for expressions.
@@ -320,7 +320,7 @@ def bind_update(
     actions = [_bind_action(action, path, placeholders) for action, path in pairs]
     if last_first:
         actions.reverse()
-    return Update(tuple(actions), document_path.cached_branches(tuple(paths)))
+    return BoundUpdate(tuple(actions), document_path.cached_branches(tuple(paths)))
 
 
 def _bind_action(action: syntax.Action, path: Path, placeholders: Placeholders) -> Action:
@@ -333,10 +333,10 @@ def _bind_action(action: syntax.Action, path: Path, placeholders: Placeholders) 
             value = placeholders.value(action.value)
             _check_clause_operand("ADD", value, _ADDABLE_TYPES)
             return AddAction(path, value)
-        case syntax.Delete():
+        case syntax.ParsedDelete():
             value = placeholders.value(action.value)
             _check_clause_operand("DELETE", value, SET_TYPES)
-            return Delete(path, value)
+            return DeleteAction(path, value)
 
 
 _ADDABLE_TYPES: Final = SET_TYPES | {"N"}
@@ -352,7 +352,7 @@ _LONG_TYPE_NAMES: Final = {
 
 
 def _check_clause_operand(keyword: str, value: AttributeValue, allowed: frozenset[str]) -> None:
-    type_name = type_of(value)
+    type_name = data_type(value)
     if type_name not in allowed:
         raise ValidationException(
             f"Incorrect operand type for operator or function; operator: {keyword}, "
@@ -363,7 +363,7 @@ def _check_clause_operand(keyword: str, value: AttributeValue, allowed: frozense
 
 def _bind_operand(tree: syntax.Operand, placeholders: Placeholders) -> Operand:
     match tree:
-        case syntax.Path():
+        case syntax.ParsedPath():
             return OldValue(placeholders.path(tree))
         case syntax.Value():
             return GivenValue(placeholders.value(tree))
@@ -407,5 +407,5 @@ def _check_constants(operator: str, operands: list[Operand], wanted: str) -> Non
         if isinstance(operand, GivenValue) and wanted not in operand.value:
             raise ValidationException(
                 "Incorrect operand type for operator or function; "
-                f"operator or function: {operator}, operand type: {type_of(operand.value)}"
+                f"operator or function: {operator}, operand type: {data_type(operand.value)}"
             )

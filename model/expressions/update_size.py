@@ -6,6 +6,7 @@ from typing import Final
 
 from dynactor.model.expressions.update import (
     AddAction,
+    BoundUpdate,
     Difference,
     GivenValue,
     IfNotExists,
@@ -14,7 +15,6 @@ from dynactor.model.expressions.update import (
     Operand,
     SetAction,
     Sum,
-    Update,
 )
 from dynactor.model.limits import ITEM_SIZE_BYTES
 from dynactor.model.values import attribute_value
@@ -37,7 +37,7 @@ _LIST_APPEND_BYTES: Final = 37
 _MOST_BYTES_OF_A_CHARACTER: Final = 40
 
 
-def check_expression_size(text: str, update: Update, placeholders_bytes: int) -> None:
+def check_expression_size(text: str, update: BoundUpdate, placeholders_bytes: int) -> None:
     """Refuse an UpdateExpression that DynamoDB counts as larger than an item.
 
     ``placeholders_bytes`` is the size of its names and values. Most expressions are not measured,
@@ -52,7 +52,7 @@ def check_expression_size(text: str, update: Update, placeholders_bytes: int) ->
         check_size(expression_bytes(update), TOO_LARGE_AFTER_UPDATE)
 
 
-def expression_bytes(update: Update) -> int:
+def expression_bytes(update: BoundUpdate) -> int:
     """The bytes that UpdateItem counts for its UpdateExpression.
 
     UpdateItem refuses an update if this size or the resulting item's size exceeds 400 KB. Other

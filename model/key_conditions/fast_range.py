@@ -180,7 +180,7 @@ def _parsed_term(condition: syntax.Condition) -> _Term | None:
 
 
 def _made(operator: KeyOperator, operand: syntax.Operand, *values: syntax.Operand) -> _Term | None:
-    if not isinstance(operand, syntax.Path) or len(operand.parts) > 1:
+    if not isinstance(operand, syntax.ParsedPath) or len(operand.parts) > 1:
         return None
     names = [value.name for value in values if isinstance(value, syntax.Value)]
     if len(names) < len(values):

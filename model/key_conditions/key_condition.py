@@ -13,12 +13,12 @@ from msgspec import Struct
 
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions import condition
-from dynactor.model.expressions.condition import Attribute, Constant, Member, Node, Operand
+from dynactor.model.expressions.condition import Attribute, Constant, NestedValue, Node, Operand
 from dynactor.model.expressions.condition_binding import parse_condition
 from dynactor.model.expressions.parser import invalid
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.keys.key import KeyAttribute, KeySchema
-from dynactor.model.values.attribute_value import AttributeValue, type_of
+from dynactor.model.values.attribute_value import AttributeValue, data_type
 
 KeyOperator: TypeAlias = Literal["=", "<", "<=", ">", ">=", "BETWEEN", "begins_with"]
 
@@ -155,7 +155,9 @@ def _term(node: Node) -> SortCondition:
         if isinstance(node.left, Constant) and not isinstance(node.right, Constant):
             operator = TURNED[operator]
             operands = (node.right, node.left)
-    if operator in ("BETWEEN", "begins_with") and not isinstance(operands[0], Attribute | Member):
+    if operator in ("BETWEEN", "begins_with") and not isinstance(
+        operands[0], Attribute | NestedValue
+    ):
         _check_no_operation(operands[:1])
         raise ValidationException(
             f"Invalid condition in KeyConditionExpression: {operator} operator must have the "
@@ -177,7 +179,7 @@ def _sort_term(operator: KeyOperator, operands: tuple[Operand, ...]) -> SortCond
                 "Invalid condition in KeyConditionExpression: Multiple attribute names used in "
                 "one condition"
             )
-        if isinstance(operand, Member):
+        if isinstance(operand, NestedValue):
             raise ValidationException(
                 "KeyConditionExpressions cannot have conditions on nested attributes"
             )
@@ -277,7 +279,7 @@ def _unsupported() -> ValidationException:
 
 def _check_values(term: SortCondition, attribute: KeyAttribute) -> None:
     for value in term.values:
-        if type_of(value) != attribute.type:
+        if data_type(value) != attribute.type:
             raise ValidationException(
                 "One or more parameter values were invalid: Condition parameter type does not "
                 "match schema type"

@@ -25,7 +25,7 @@ class KeyRange(NamedTuple):
 WHOLE: Final = KeyRange(b"", None)
 
 
-def of_key_condition(condition: KeyCondition) -> KeyRange:
+def selected_range(condition: KeyCondition) -> KeyRange:
     """The positions that a Query's key condition selects."""
     prefix = keys.partition_hash(condition.partition) + b"".join(
         map(keys.encode_value, condition.partition)
@@ -78,7 +78,7 @@ def _end_of_prefix(prefix: bytes) -> bytes:
     return trimmed[:-1] + bytes([trimmed[-1] + 1])
 
 
-def of_segment(segment: int, total_segments: int) -> KeyRange:
+def segment_range(segment: int, total_segments: int) -> KeyRange:
     """The positions of one segment of a parallel scan: an even share of the hash space."""
     return KeyRange(
         _boundary(segment, total_segments) if segment else b"",

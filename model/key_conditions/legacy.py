@@ -15,7 +15,7 @@ from dynactor.model.errors import ValidationException
 from dynactor.model.expressions import condition, update
 from dynactor.model.expressions.condition import Attribute, Condition, Constant, Node
 from dynactor.model.expressions.condition_binding import SIGNS
-from dynactor.model.expressions.update import Update
+from dynactor.model.expressions.update import BoundUpdate
 from dynactor.model.key_conditions.key_condition import (
     KeyCondition,
     KeyOperator,
@@ -24,7 +24,12 @@ from dynactor.model.key_conditions.key_condition import (
 )
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.values import attribute_value, document_path
-from dynactor.model.values.attribute_value import ORDERED_TYPES, SET_TYPES, AttributeValue, type_of
+from dynactor.model.values.attribute_value import (
+    ORDERED_TYPES,
+    SET_TYPES,
+    AttributeValue,
+    data_type,
+)
 
 Members: TypeAlias = Mapping[str, Any]
 
@@ -192,15 +197,15 @@ def _check_arguments(operator: str, values: list[AttributeValue]) -> None:
         raise ValidationException(
             f"{_INVALID}Invalid number of argument(s) for the {operator} ComparisonOperator"
         )
-    if len({type_of(value) for value in values}) > 1:
+    if len({data_type(value) for value in values}) > 1:
         raise ValidationException(
             f"{_INVALID}AttributeValues inside AttributeValueList must be of same type"
         )
     allowed = _TYPES.get(operator)
     for value in values:
-        if allowed is not None and type_of(value) not in allowed:
+        if allowed is not None and data_type(value) not in allowed:
             raise ValidationException(
-                f"{_INVALID}ComparisonOperator {operator} is not valid for {type_of(value)} "
+                f"{_INVALID}ComparisonOperator {operator} is not valid for {data_type(value)} "
                 "AttributeValue type"
             )
     if operator == "BETWEEN" and condition.compare(*values) == 1:
@@ -269,13 +274,13 @@ def bind_key_conditions(conditions: Mapping[str, Members]) -> LegacyKeyTerms:
 _ADDABLE_TYPES: Final = SET_TYPES | {"N", "L"}
 
 
-def attribute_updates(updates: Mapping[str, Members]) -> Update:
+def attribute_updates(updates: Mapping[str, Members]) -> BoundUpdate:
     """The update of AttributeUpdates.
 
     Raises:
         ValidationException, SerializationException: a parameter is faulty.
     """
-    return Update(
+    return BoundUpdate(
         tuple(_action(name, members) for name, members in updates.items()),
         document_path.branches((name,) for name in updates),
         mismatch="Type mismatch for attribute to update",
@@ -293,7 +298,7 @@ def _action(name: str, members: Members) -> update.Action:
             )
         return update.RemoveAction((name,))
     attribute_value.check(value)
-    type_name = type_of(value)
+    type_name = data_type(value)
     if action == "PUT":
         return update.SetAction((name,), update.GivenValue(value))
     if action == "ADD":
@@ -307,4 +312,4 @@ def _action(name: str, members: Members) -> update.Action:
         raise ValidationException(
             f"{_INVALID}DELETE action with value is not supported for the type {type_name}"
         )
-    return update.Delete((name,), value)
+    return update.DeleteAction((name,), value)

@@ -25,14 +25,14 @@ from dynactor.model.partiql import literals, syntax
 from dynactor.model.partiql.key_terms import NO_KEY
 from dynactor.model.partiql.parser import parse
 from dynactor.model.partiql.statement import (
-    Delete,
-    Exists,
-    Insert,
-    Order,
-    Select,
+    DeleteStatement,
+    ExistsStatement,
+    InsertStatement,
+    OrderTerm,
     Selection,
+    SelectStatement,
     Statement,
-    Update,
+    UpdateStatement,
 )
 from dynactor.model.partiql.trees import TreeBuilder, expression_path, parameter_name
 from dynactor.model.values import attribute_value, document_path
@@ -59,7 +59,7 @@ def bind(text: str, parameters: Sequence[AttributeValue]) -> Statement:
     return prepare(text).bound(parameters)
 
 
-def prepare(text: str) -> Prepared:
+def prepare(text: str) -> PreparedStatement:
     """A statement without its parameters.
 
     Raises:
@@ -87,7 +87,7 @@ def is_read(text: str) -> bool | None:
         tree, _ = parse(text)
     except ValidationException:
         return None
-    return None if isinstance(tree, syntax.Exists) else isinstance(tree, syntax.Select)
+    return None if isinstance(tree, syntax.ExistsNode) else isinstance(tree, syntax.SelectNode)
 
 
 class _Values(Placeholders):
@@ -99,7 +99,7 @@ class _Values(Placeholders):
         super().__init__(None, None)
         self._values = values
 
-    def path(self, path: expressions.Path) -> Path:
+    def path(self, path: expressions.ParsedPath) -> Path:
         """The path itself.
 
         Raises:
@@ -114,7 +114,7 @@ class _Values(Placeholders):
             self.nested.add(str(parts[0]))
         return parts
 
-    def distinct_paths(self, paths: Sequence[expressions.Path]) -> list[Path]:
+    def distinct_paths(self, paths: Sequence[expressions.ParsedPath]) -> list[Path]:
         """The paths, checked in their order.
 
         Raises:
@@ -132,11 +132,11 @@ class _SelectTrees(Struct, frozen=True):
 
     table: str
     index: str | None
-    columns: tuple[tuple[str, expressions.Path], ...] | None
+    columns: tuple[tuple[str, expressions.ParsedPath], ...] | None
     where: expressions.Condition | None
-    order: tuple[Order, ...]
+    order: tuple[OrderTerm, ...]
 
-    def bound(self, values: _Values) -> Select:
+    def bound(self, values: _Values) -> SelectStatement:
         """The statement with its values."""
         selection = None
         if self.columns is not None:
@@ -146,7 +146,7 @@ class _SelectTrees(Struct, frozen=True):
                 document_path.branches(paths), tuple(zip(names, paths, strict=True))
             )
         where = values.where(self.where)
-        return Select(
+        return SelectStatement(
             self.table, self.index, selection, where, self.order, frozenset(values.nested)
         )
 
@@ -158,10 +158,10 @@ class _InsertTrees(Struct, frozen=True):
     members: tuple[tuple[str, expressions.Value], ...]
     if_not_exists: bool
 
-    def bound(self, values: _Values) -> Insert:
+    def bound(self, values: _Values) -> InsertStatement:
         """The statement with its values."""
         item = {name: values.value(value) for name, value in self.members}
-        return Insert(self.table, item, self.if_not_exists)
+        return InsertStatement(self.table, item, self.if_not_exists)
 
 
 class _UpdateTrees(Struct, frozen=True):
@@ -173,14 +173,16 @@ class _UpdateTrees(Struct, frozen=True):
     where: expressions.Condition | None
     return_values: ReturnValues
 
-    def bound(self, values: _Values) -> Update:
+    def bound(self, values: _Values) -> UpdateStatement:
         """The statement with its values."""
         where = values.where(self.where)
         update = bind_update(self.clauses, values)
         _check_no_index(names_index=self.names_index)
         if where is None:
             raise ValidationException(NO_KEY)
-        return Update(self.table, update, where, self.return_values, frozenset(values.nested))
+        return UpdateStatement(
+            self.table, update, where, self.return_values, frozenset(values.nested)
+        )
 
 
 class _DeleteTrees(Struct, frozen=True):
@@ -191,11 +193,11 @@ class _DeleteTrees(Struct, frozen=True):
     where: expressions.Condition
     returning: str | None
 
-    def bound(self, values: _Values) -> Delete:
+    def bound(self, values: _Values) -> DeleteStatement:
         """The statement with its values."""
         where = bind_condition(self.where, values)
         _check_no_index(names_index=self.names_index)
-        return Delete(self.table, where, self.returning, frozenset(values.nested))
+        return DeleteStatement(self.table, where, self.returning, frozenset(values.nested))
 
 
 def _check_no_index(*, names_index: bool) -> None:
@@ -208,15 +210,15 @@ class _ExistsTrees(Struct, frozen=True):
 
     select: _SelectTrees
 
-    def bound(self, values: _Values) -> Exists:
+    def bound(self, values: _Values) -> ExistsStatement:
         """The statement with its values."""
-        return Exists(self.select.bound(values))
+        return ExistsStatement(self.select.bound(values))
 
 
 _Trees: TypeAlias = _SelectTrees | _InsertTrees | _UpdateTrees | _DeleteTrees | _ExistsTrees
 
 
-class Prepared(Struct, frozen=True):
+class PreparedStatement(Struct, frozen=True):
     """The part of a statement that depends only on its text.
 
     ``index`` are the names of the table and the index that a SELECT reads, if it reads an index.
@@ -255,17 +257,17 @@ class Prepared(Struct, frozen=True):
         for position in range(self.parameters):
             values[parameter_name(position)] = parameters[position]
         for name, message in self.sets:
-            if attribute_value.type_of(values[name]) not in SET_TYPES:
+            if attribute_value.data_type(values[name]) not in SET_TYPES:
                 raise ValidationException(message)
         return self.operation.bound(_Values(values))
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)
-def _cached(text: str) -> Prepared:
+def _cached(text: str) -> PreparedStatement:
     return _prepared(text)
 
 
-def _prepared(text: str) -> Prepared:
+def _prepared(text: str) -> PreparedStatement:
     tree, parameters = parse(text)
     builder = TreeBuilder()
     index = _index(tree)
@@ -276,12 +278,14 @@ def _prepared(text: str) -> Prepared:
         if index is None:
             raise
         operation = error.message
-    return Prepared(operation, builder.values, parameters, tuple(builder.sets.items()), index)
+    return PreparedStatement(
+        operation, builder.values, parameters, tuple(builder.sets.items()), index
+    )
 
 
 def _index(tree: syntax.Statement) -> tuple[str, str] | None:
     """The names of the table and the index that a SELECT reads, if it reads an index."""
-    if not isinstance(tree, syntax.Select):
+    if not isinstance(tree, syntax.SelectNode):
         return None
     try:
         table, *index = _source_names(_only_source(tree.sources).expression)
@@ -293,15 +297,15 @@ def _index(tree: syntax.Statement) -> tuple[str, str] | None:
 
 def _trees(tree: syntax.Statement, builder: TreeBuilder) -> _Trees:
     match tree:
-        case syntax.Select():
+        case syntax.SelectNode():
             return _select(tree, builder)
-        case syntax.Insert():
+        case syntax.InsertNode():
             return _insert(tree, builder)
-        case syntax.Update():
+        case syntax.UpdateNode():
             return _update(tree, builder)
-        case syntax.Delete():
+        case syntax.DeleteNode():
             return _delete(tree, builder)
-        case syntax.Exists():
+        case syntax.ExistsNode():
             return _ExistsTrees(_select(tree.select, builder))
 
 
@@ -311,7 +315,7 @@ def _where(
     return None if expression is None else builder.condition(expression)
 
 
-def _select(tree: syntax.Select, builder: TreeBuilder) -> _SelectTrees:
+def _select(tree: syntax.SelectNode, builder: TreeBuilder) -> _SelectTrees:
     if tree.unsupported:
         raise ValidationException(tree.unsupported[0])
     source = _only_source(tree.sources)
@@ -359,8 +363,8 @@ def _check_table_name(name: str) -> None:
 
 def _columns(
     columns: tuple[syntax.Expression, ...],
-) -> tuple[tuple[str, expressions.Path], ...]:
-    named: dict[str, expressions.Path] = {}
+) -> tuple[tuple[str, expressions.ParsedPath], ...]:
+    named: dict[str, expressions.ParsedPath] = {}
     for column in columns:
         if isinstance(column, syntax.Path) and isinstance(column.steps[-1], syntax.Star):
             raise ValidationException("Changing item's hierarchy while reading isn't supported")
@@ -373,7 +377,7 @@ def _columns(
     return tuple(named.items())
 
 
-def _column_name(path: expressions.Path) -> str:
+def _column_name(path: expressions.ParsedPath) -> str:
     """The last name in a path, with the positions after it."""
     name = ""
     for part in path.parts:
@@ -381,19 +385,19 @@ def _column_name(path: expressions.Path) -> str:
     return name
 
 
-def _order(term: syntax.SortTerm) -> Order:
+def _order(term: syntax.SortTerm) -> OrderTerm:
     expression = term.expression
     if isinstance(expression, syntax.VariableNode):
-        return Order(expression.name, term.is_descending)
+        return OrderTerm(expression.name, term.is_descending)
     if isinstance(expression, syntax.Literal):
         shown = expression.token.text
     else:
         shown = literals.type_name(expression)
     fault = f"Argument to ORDER BY must be of type VariableReference. Type: {shown}"
-    return Order("", term.is_descending, fault)
+    return OrderTerm("", term.is_descending, fault)
 
 
-def _insert(tree: syntax.Insert, builder: TreeBuilder) -> _InsertTrees:
+def _insert(tree: syntax.InsertNode, builder: TreeBuilder) -> _InsertTrees:
     if tree.unsupported:
         raise ValidationException(tree.unsupported[0])
     if not isinstance(tree.value, syntax.Tuple):
@@ -419,7 +423,7 @@ _UPDATE_RETURN_VALUES: Final[dict[tuple[str, str], ReturnValues]] = {
 }
 
 
-def _update(tree: syntax.Update, builder: TreeBuilder) -> _UpdateTrees:
+def _update(tree: syntax.UpdateNode, builder: TreeBuilder) -> _UpdateTrees:
     if tree.unsupported is not None:
         raise ValidationException(tree.unsupported)
     source = _only_source(tree.sources)
@@ -435,7 +439,7 @@ def _update(tree: syntax.Update, builder: TreeBuilder) -> _UpdateTrees:
     return _UpdateTrees(names[0], len(names) > 1, clauses, where, return_values)
 
 
-def _delete(tree: syntax.Delete, builder: TreeBuilder) -> _DeleteTrees:
+def _delete(tree: syntax.DeleteNode, builder: TreeBuilder) -> _DeleteTrees:
     if tree.source.has_alias:
         raise ValidationException("Aliasing is not supported")
     names = _source_names(tree.source.expression)

@@ -194,7 +194,7 @@ def _set(elements: tuple[Expression, ...], token: StatementToken, place: str) ->
 def _literal_type(expression: Expression) -> str | None:
     if not isinstance(expression, syntax.Literal):
         return None
-    return attribute_value.type_of(expression.value)
+    return attribute_value.data_type(expression.value)
 
 
 def _literal_kind(expression: Expression) -> str | None:

@@ -106,7 +106,7 @@ def _statement(expression: Expression) -> syntax.Statement:
         case syntax.Nested(write):
             return write
         case syntax.CallNode("exists", (syntax.Subquery(select),)):
-            return syntax.Exists(select)
+            return syntax.ExistsNode(select)
     # DynamoDB treats any operator or function in place of a statement as EXISTS.
     kind = _kind(expression)
     if kind is None:

@@ -25,7 +25,7 @@ from dynactor.model.key_conditions.key_range import KeyRange
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.limits import PARTIQL_READS
 from dynactor.model.partiql.key_terms import check_type, equality, one_value, sort_term
-from dynactor.model.partiql.statement import Select
+from dynactor.model.partiql.statement import SelectStatement
 from dynactor.model.values import attribute_value
 from dynactor.model.values.attribute_value import AttributeValue
 from dynactor.model.values.item import Item
@@ -58,7 +58,7 @@ class _PartitionRead(NamedTuple):
 _ANY: Final = _PartitionRead()
 
 
-def read_plan(select: Select, schema: KeySchema) -> ReadPlan:
+def read_plan(select: SelectStatement, schema: KeySchema) -> ReadPlan:
     """The plan of a SELECT from a table or index with this key.
 
     The partition key and the sort key have one attribute each: a SELECT from any other index is
@@ -98,7 +98,7 @@ def read_plan(select: Select, schema: KeySchema) -> ReadPlan:
     )
 
 
-def partition_values(select: Select, schema: KeySchema) -> list[AttributeValue] | None:
+def partition_values(select: SelectStatement, schema: KeySchema) -> list[AttributeValue] | None:
     """The partition keys that a SELECT reads; None if it reads all.
 
     Raises:
@@ -108,7 +108,7 @@ def partition_values(select: Select, schema: KeySchema) -> list[AttributeValue] 
     return _partitions(nodes, schema)
 
 
-def key_of_one_item(select: Select, schema: KeySchema) -> Item | None:
+def key_of_one_item(select: SelectStatement, schema: KeySchema) -> Item | None:
     """The key in a SELECT of one item; None if it has not the whole key or another condition."""
     if select.index is not None or select.where is None:
         return None
@@ -200,7 +200,7 @@ def _check_sort_types(nodes: Iterable[Node], schema: KeySchema) -> None:
 
 
 def _ranges(
-    reads: list[_PartitionRead], select: Select, schema: KeySchema, *, reverse: bool
+    reads: list[_PartitionRead], select: SelectStatement, schema: KeySchema, *, reverse: bool
 ) -> tuple[KeyRange, ...]:
     """The ranges of reads, in the order of ORDER BY.
 
@@ -300,11 +300,11 @@ def _range(read: _PartitionRead, schema: KeySchema) -> KeyRange:
     assert read.partition is not None
     name = schema.partition[0].name
     partition_conditions = {name: SortCondition(name, "=", (read.partition,))}
-    start, end = key_range.of_key_condition(key_condition(partition_conditions, schema))
+    start, end = key_range.selected_range(key_condition(partition_conditions, schema))
     assert end is not None
     for term in read.terms:
         by_name = partition_conditions | {term.name: term}
-        one = key_range.of_key_condition(key_condition(by_name, schema))
+        one = key_range.selected_range(key_condition(by_name, schema))
         assert one.end is not None
         start, end = max(start, one.start), min(end, one.end)
     return KeyRange(start, max(start, end))
@@ -321,7 +321,7 @@ def _joined(nodes: list[Node], where: Condition | None) -> Condition | None:
 
 
 def _check_may_be_ordered(
-    select: Select, partitions: list[AttributeValue] | None, schema: KeySchema
+    select: SelectStatement, partitions: list[AttributeValue] | None, schema: KeySchema
 ) -> None:
     if not select.order:
         return
@@ -342,7 +342,7 @@ def _check_may_be_ordered(
         )
 
 
-def _check_order(select: Select, schema: KeySchema) -> None:
+def _check_order(select: SelectStatement, schema: KeySchema) -> None:
     names = [attribute.name for attribute in schema.attributes]
     for order in select.order:
         if order.fault is not None:
@@ -354,7 +354,7 @@ def _check_order(select: Select, schema: KeySchema) -> None:
             )
 
 
-def _is_reversed(select: Select, schema: KeySchema) -> bool:
+def _is_reversed(select: SelectStatement, schema: KeySchema) -> bool:
     """Whether sort keys descend: also with an ORDER BY of the partition key alone, as on AWS."""
     sort_names = [attribute.name for attribute in schema.sort]
     sort_directions = [order.is_descending for order in select.order if order.name in sort_names]

@@ -31,11 +31,11 @@ class SelectParser(KeywordParser):
             select = self.select()
         else:
             self.skip()
-            select = syntax.Select((), (), unsupported=(_NO_PROJECTION,))
+            select = syntax.SelectNode((), (), unsupported=(_NO_PROJECTION,))
         self.leave()
         return syntax.Subquery(select, token)
 
-    def select(self) -> syntax.Select:
+    def select(self) -> syntax.SelectNode:
         """Parse the remaining tokens of a SELECT."""
         unsupported = []
         if self.accept_keyword("distinct"):
@@ -87,7 +87,7 @@ class SelectParser(KeywordParser):
 
     def clauses(
         self, columns: list[Expression], *, has_alias: bool, unsupported: list[str]
-    ) -> syntax.Select:
+    ) -> syntax.SelectNode:
         """The clauses after the columns of a SELECT, FROM first."""
         self.expect_keyword("from", "Expected FROM after SELECT list")
         sources = self.sources(self.clause)
@@ -96,7 +96,7 @@ class SelectParser(KeywordParser):
         order = self.order()
         for word in ("group", "having", "limit"):
             self.unsupported_clause(word, unsupported)
-        return syntax.Select(
+        return syntax.SelectNode(
             None if columns and isinstance(columns[0], syntax.Star) else tuple(columns),
             tuple(sources),
             where,

@@ -8,14 +8,14 @@ from msgspec import Struct
 
 from dynactor.model.expressions.condition import Condition
 from dynactor.model.expressions.projection import Projector
-from dynactor.model.expressions.update import Update as UpdateExpression
+from dynactor.model.expressions.update import BoundUpdate as UpdateExpression
 from dynactor.model.values import document_path
 from dynactor.model.values.document_path import Path
 from dynactor.model.values.item import Item
 from dynactor.model.writes.write import ReturnValues
 
 
-class Order(Struct, frozen=True):
+class OrderTerm(Struct, frozen=True):
     """A term of ORDER BY; ``fault`` is the message if the term is not a name."""
 
     name: str
@@ -23,18 +23,18 @@ class Order(Struct, frozen=True):
     fault: str | None = None
 
 
-class Select(Struct, frozen=True):
+class SelectStatement(Struct, frozen=True):
     """A SELECT; ``nested`` are the attributes with a path into them, such as ``a`` of ``a.b``."""
 
     table: str
     index: str | None
     projector: Selection | None
     where: Condition | None
-    order: tuple[Order, ...]
+    order: tuple[OrderTerm, ...]
     nested: frozenset[str]
 
 
-class Insert(Struct, frozen=True):
+class InsertStatement(Struct, frozen=True):
     """An INSERT; with ``if_not_exists`` an existing item is not an error."""
 
     table: str
@@ -42,7 +42,7 @@ class Insert(Struct, frozen=True):
     if_not_exists: bool
 
 
-class Update(Struct, frozen=True):
+class UpdateStatement(Struct, frozen=True):
     """An UPDATE."""
 
     table: str
@@ -52,7 +52,7 @@ class Update(Struct, frozen=True):
     nested: frozenset[str]
 
 
-class Delete(Struct, frozen=True):
+class DeleteStatement(Struct, frozen=True):
     """A DELETE; ``returning`` is the argument of RETURNING, such as ``ALL OLD``."""
 
     table: str
@@ -61,13 +61,15 @@ class Delete(Struct, frozen=True):
     nested: frozenset[str]
 
 
-class Exists(Struct, frozen=True):
+class ExistsStatement(Struct, frozen=True):
     """An EXISTS, which only transactions allow."""
 
-    select: Select
+    select: SelectStatement
 
 
-Statement: TypeAlias = Select | Insert | Update | Delete | Exists
+Statement: TypeAlias = (
+    SelectStatement | InsertStatement | UpdateStatement | DeleteStatement | ExistsStatement
+)
 
 
 class Selection(Projector, frozen=True):

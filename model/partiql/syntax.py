@@ -122,7 +122,7 @@ class OperationNode(Struct, frozen=True):
 class Subquery(Struct, frozen=True):
     """A SELECT in place of a value."""
 
-    select: Select
+    select: SelectNode
     token: StatementToken
 
 
@@ -146,7 +146,7 @@ class Unsupported(Struct, frozen=True):
 class Nested(Struct, frozen=True):
     """A write that was parsed as an expression; it is allowed only as a whole statement."""
 
-    write: Insert | Update | Delete
+    write: InsertNode | UpdateNode | DeleteNode
     token: StatementToken
 
 
@@ -186,7 +186,7 @@ class SortTerm(Struct, frozen=True):
     is_descending: bool = False
 
 
-class Select(Struct, frozen=True):
+class SelectNode(Struct, frozen=True):
     """``SELECT``; ``columns`` None is ``*``.
 
     ``unsupported`` are the messages for clauses that DynamoDB does not have, in order.
@@ -200,7 +200,7 @@ class Select(Struct, frozen=True):
     unsupported: tuple[str, ...] = ()
 
 
-class Insert(Struct, frozen=True):
+class InsertNode(Struct, frozen=True):
     """``INSERT INTO table VALUE item``."""
 
     table: Expression
@@ -234,7 +234,7 @@ class Returning(Struct, frozen=True):
     has_star: bool = True
 
 
-class Update(Struct, frozen=True):
+class UpdateNode(Struct, frozen=True):
     """``UPDATE table SET … WHERE …``, or its other form ``FROM table WHERE … SET …``.
 
     ``unsupported`` is the message for an operation other than SET and REMOVE.
@@ -247,7 +247,7 @@ class Update(Struct, frozen=True):
     unsupported: str | None = None
 
 
-class Delete(Struct, frozen=True):
+class DeleteNode(Struct, frozen=True):
     """``DELETE FROM table WHERE … RETURNING …``."""
 
     source: Source
@@ -255,10 +255,10 @@ class Delete(Struct, frozen=True):
     returning: tuple[Returning, ...] = ()
 
 
-class Exists(Struct, frozen=True):
+class ExistsNode(Struct, frozen=True):
     """``EXISTS(SELECT …)``, a statement of transactions."""
 
-    select: Select
+    select: SelectNode
 
 
-Statement: TypeAlias = Select | Insert | Update | Delete | Exists
+Statement: TypeAlias = SelectNode | InsertNode | UpdateNode | DeleteNode | ExistsNode

@@ -120,7 +120,9 @@ class TreeBuilder:
         """The operands of AND, OR or NOT; ``otherwise`` is the message if one is a value."""
         joined = tuple(map(self._joined, operands))
         conditions = tuple(
-            tree for tree in joined if not isinstance(tree, expressions.Path | expressions.Value)
+            tree
+            for tree in joined
+            if not isinstance(tree, expressions.ParsedPath | expressions.Value)
         )
         if len(conditions) < len(joined):
             raise ValidationException(otherwise)
@@ -128,7 +130,7 @@ class TreeBuilder:
 
     def _joined(
         self, expression: Expression
-    ) -> expressions.Condition | expressions.Path | expressions.Value:
+    ) -> expressions.Condition | expressions.ParsedPath | expressions.Value:
         """A condition or a value. A call of ``size`` is accepted; binding refuses it later."""
         match expression:
             case syntax.CallNode(name, arguments) if _function(name) == "size":
@@ -188,7 +190,7 @@ class TreeBuilder:
                 raise _unsupported_operator("Condition", operator)
         return self.plain_operand(expression)
 
-    def plain_operand(self, expression: Expression) -> expressions.Path | expressions.Value:
+    def plain_operand(self, expression: Expression) -> expressions.ParsedPath | expressions.Value:
         """An operand of conditions and updates alike: a path or a value."""
         match expression:
             case syntax.VariableNode() | syntax.Path():
@@ -234,7 +236,9 @@ class TreeBuilder:
             return self._set_action(path, value)
         return expressions.Clause("SET", (expressions.ParsedSet(path, self.right_side(value)),))
 
-    def _set_action(self, path: expressions.Path, call: syntax.CallNode) -> expressions.Clause:
+    def _set_action(
+        self, path: expressions.ParsedPath, call: syntax.CallNode
+    ) -> expressions.Clause:
         name = call.name.upper()
         if len(call.arguments) != _SET_ARGUMENTS:
             raise ValidationException(f"{name} must have exactly two arguments{call.token.at}")
@@ -263,7 +267,7 @@ class TreeBuilder:
             self.sets[value.name] = no_set
         if name == "SET_ADD":
             return expressions.Clause("ADD", (expressions.ParsedAdd(path, value),))
-        return expressions.Clause("DELETE", (expressions.Delete(path, value),))
+        return expressions.Clause("DELETE", (expressions.ParsedDelete(path, value),))
 
     def right_side(self, expression: Expression) -> expressions.Operand:
         """The new value of a path."""
@@ -298,7 +302,7 @@ def parameter_name(position: int) -> str:
     return f"?{position}"
 
 
-def expression_path(expression: Expression) -> expressions.Path:
+def expression_path(expression: Expression) -> expressions.ParsedPath:
     """A document path.
 
     Raises:
@@ -306,7 +310,7 @@ def expression_path(expression: Expression) -> expressions.Path:
     """
     if isinstance(expression, syntax.VariableNode):
         literals.check_name(expression.name)
-        return expressions.Path((expression.name,))
+        return expressions.ParsedPath((expression.name,))
     if not isinstance(expression, syntax.Path):
         raise _no_component(expression)
     root = expression.root
@@ -316,7 +320,7 @@ def expression_path(expression: Expression) -> expressions.Path:
         raise _no_component(expression)
     literals.check_name(root.name)
     parts = (root.name, *map(_part, expression.steps))
-    return expressions.Path(parts)
+    return expressions.ParsedPath(parts)
 
 
 def _part(step: Expression) -> str | int:

@@ -21,7 +21,7 @@ class WriteParser(SelectParser):
 
     def write_operand(self, token: StatementToken) -> Expression | None:
         """The write after this consumed keyword; None if the keyword starts no write."""
-        write: syntax.Insert | syntax.Update | syntax.Delete
+        write: syntax.InsertNode | syntax.UpdateNode | syntax.DeleteNode
         match token.text:
             case "insert" if self.accept_keyword("into"):
                 write = self.insert(token)
@@ -39,14 +39,14 @@ class WriteParser(SelectParser):
                 return None
         return syntax.Nested(write, token)
 
-    def insert(self, token: StatementToken) -> syntax.Insert:
+    def insert(self, token: StatementToken) -> syntax.InsertNode:
         """Parse the remaining tokens of an INSERT INTO; the current token is INSERT."""
         table = self.simple_path()
         unsupported = []
         if not self.accept_keyword("value"):
             # PartiQL's older INSERT, without VALUE, inserts several items.
             items = self.expression()
-            return syntax.Insert(table, items, unsupported=("Unsupported operation: InsertOp",))
+            return syntax.InsertNode(table, items, unsupported=("Unsupported operation: InsertOp",))
         value = self.expression()
         if self.accept_keyword("at"):
             self.skip()
@@ -57,32 +57,32 @@ class WriteParser(SelectParser):
             unsupported.append("Unsupported clause: ON CONFLICT")
         if self.returning():
             unsupported.append("RETURNING is not supported in INSERT")
-        return syntax.Insert(table, value, if_not_exists, tuple(unsupported))
+        return syntax.InsertNode(table, value, if_not_exists, tuple(unsupported))
 
-    def update(self, token: StatementToken) -> syntax.Update:
+    def update(self, token: StatementToken) -> syntax.UpdateNode:
         """Parse the remaining tokens of an UPDATE."""
         source = syntax.Source(self.simple_path(), self.aliases())
         update = self.operations((source,), token)
         where = self.expression() if self.accept_keyword("where") else None
         return self.returned(update, where)
 
-    def update_from(self, token: StatementToken) -> syntax.Update:
+    def update_from(self, token: StatementToken) -> syntax.UpdateNode:
         """Parse the remaining tokens of a statement that begins with FROM."""
         sources = self.sources(self.expression)
         if len(sources) > 1:
-            return syntax.Update(tuple(sources), ())
+            return syntax.UpdateNode(tuple(sources), ())
         where = self.expression() if self.accept_keyword("where") else None
         return self.returned(self.operations(tuple(sources), token), where)
 
-    def returned(self, update: syntax.Update, where: Expression | None) -> syntax.Update:
+    def returned(self, update: syntax.UpdateNode, where: Expression | None) -> syntax.UpdateNode:
         """An update with its condition and RETURNING."""
-        return syntax.Update(
+        return syntax.UpdateNode(
             update.sources, update.actions, where, self.returning(), update.unsupported
         )
 
     def operations(
         self, sources: tuple[syntax.Source, ...], token: StatementToken
-    ) -> syntax.Update:
+    ) -> syntax.UpdateNode:
         """Consecutive SET and REMOVE operations."""
         actions: list[syntax.Assignment | syntax.Removal] = []
         unsupported: str | None = None
@@ -100,7 +100,7 @@ class WriteParser(SelectParser):
                 break
         if not actions and unsupported is None:
             raise not_well_formed("Expected data manipulation")
-        return syntax.Update(sources, tuple(actions), unsupported=unsupported)
+        return syntax.UpdateNode(sources, tuple(actions), unsupported=unsupported)
 
     def assignment(self) -> syntax.Assignment:
         """A path and the value it is set to."""
@@ -109,12 +109,12 @@ class WriteParser(SelectParser):
             raise not_well_formed("Expected '='")
         return syntax.Assignment(path, self.expression())
 
-    def delete(self) -> syntax.Delete:
+    def delete(self) -> syntax.DeleteNode:
         """Parse the remaining tokens of a DELETE."""
         self.expect_keyword("from", "Expected FROM after DELETE")
         source = syntax.Source(self.simple_path(), self.aliases())
         where = self.expression() if self.accept_keyword("where") else None
-        return syntax.Delete(source, where, self.returning())
+        return syntax.DeleteNode(source, where, self.returning())
 
     def returning(self) -> tuple[syntax.Returning, ...]:
         """Parse a RETURNING, if there is one."""

@@ -20,7 +20,12 @@ from dynactor.model.expressions.key_paths import check_scalar_keys
 from dynactor.model.key_conditions.key_condition import SortCondition, conjuncts
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.partiql.key_terms import NO_KEY, check_type, equality, one_value
-from dynactor.model.partiql.statement import Delete, Exists, Insert, Update
+from dynactor.model.partiql.statement import (
+    DeleteStatement,
+    ExistsStatement,
+    InsertStatement,
+    UpdateStatement,
+)
 from dynactor.model.tables.key_rules import (
     check_index_key_types,
     check_index_keys,
@@ -35,14 +40,17 @@ from dynactor.model.writes import write
 from dynactor.model.writes.transaction import Check
 
 
-def extract_key(statement: Insert | Update | Delete | Exists, schema: KeySchema) -> Item:
+def extract_key(
+    statement: InsertStatement | UpdateStatement | DeleteStatement | ExistsStatement,
+    schema: KeySchema,
+) -> Item:
     """The key of the item that a statement writes or checks, which may be empty or too long.
 
     Raises:
         ValidationException: the statement does not give the key of one item of this table.
     """
     match statement:
-        case Insert(item=item):
+        case InsertStatement(item=item):
             for attribute in schema.attributes:
                 if attribute.name not in item:
                     raise ValidationException(
@@ -50,9 +58,9 @@ def extract_key(statement: Insert | Update | Delete | Exists, schema: KeySchema)
                     )
                 check_type(attribute, item[attribute.name])
             return schema.extract_key(item)
-        case Update(where=where):
+        case UpdateStatement(where=where):
             return _key(where, schema)[0]
-        case Delete(where=where, returning=returning):
+        case DeleteStatement(where=where, returning=returning):
             key, _ = _key(where, schema)
             if returning not in (None, "ALL OLD"):
                 raise ValidationException(
@@ -60,13 +68,15 @@ def extract_key(statement: Insert | Update | Delete | Exists, schema: KeySchema)
                     "is allowed in DELETE statements."
                 )
             return key
-        case Exists(select=select):
+        case ExistsStatement(select=select):
             if select.where is None:
                 raise ValidationException(NO_KEY)
             return _key(select.where, schema, one_value)[0]
 
 
-def has_key(statement: Update | Delete | Exists, schema: KeySchema) -> bool:
+def has_key(
+    statement: UpdateStatement | DeleteStatement | ExistsStatement, schema: KeySchema
+) -> bool:
     """Whether a statement gives the key of one item of this table."""
     try:
         extract_key(statement, schema)
@@ -75,7 +85,7 @@ def has_key(statement: Update | Delete | Exists, schema: KeySchema) -> bool:
     return True
 
 
-def put_of(insert: Insert, table: TableDefinition) -> write.Put:
+def plan_put(insert: InsertStatement, table: TableDefinition) -> write.Put:
     """The put of an INSERT, with the condition that no item exists.
 
     Raises:
@@ -92,8 +102,8 @@ def put_of(insert: Insert, table: TableDefinition) -> write.Put:
     return write.Put(insert.item, size_bytes, Condition(absent))
 
 
-def update_of(
-    update: Update, table: TableDefinition, *, return_item_on_failure: bool
+def plan_update(
+    update: UpdateStatement, table: TableDefinition, *, return_item_on_failure: bool
 ) -> write.Update:
     """The update of an UPDATE, with the condition that the item exists.
 
@@ -116,8 +126,8 @@ def update_of(
     )
 
 
-def delete_of(
-    delete: Delete, table: TableDefinition, *, return_item_on_failure: bool
+def plan_delete(
+    delete: DeleteStatement, table: TableDefinition, *, return_item_on_failure: bool
 ) -> write.Delete:
     """The delete of a DELETE, which succeeds on a missing item for any WHERE.
 
@@ -135,7 +145,7 @@ def delete_of(
     return write.Delete(key, wanted, return_values, return_item_on_failure)
 
 
-def is_check(exists: Exists, table: TableDefinition) -> bool:
+def is_check(exists: ExistsStatement, table: TableDefinition) -> bool:
     """Whether an EXISTS gives the table's whole key and another condition."""
     select = exists.select
     if select.index is not None or select.where is None:
@@ -146,7 +156,9 @@ def is_check(exists: Exists, table: TableDefinition) -> bool:
     return named == key_names and len(terms) > len(named)
 
 
-def check_of(exists: Exists, table: TableDefinition, *, return_item_on_failure: bool) -> Check:
+def plan_check(
+    exists: ExistsStatement, table: TableDefinition, *, return_item_on_failure: bool
+) -> Check:
     """The check of an EXISTS: the item exists, and its WHERE holds.
 
     Raises:

@@ -30,7 +30,7 @@ _PREFIX: Final = "DynamoDBContributorInsights"
 _MILLISECONDS: Final = 1_000
 
 
-def of_resource(table: TableDefinition, index_name: str | None) -> ContributorInsights | None:
+def resource_insights(table: TableDefinition, index_name: str | None) -> ContributorInsights | None:
     """The insights of a table, or of its index of that name; None if never enabled.
 
     Raises:
@@ -61,7 +61,7 @@ def changed(
     Raises:
         ResourceNotFoundException: the table has no such global index.
     """
-    known = of_resource(table, index_name)
+    known = resource_insights(table, index_name)
     mode = mode or (known.mode if known else DEFAULT_MODE)
     if known is None and not enabled:
         return table
@@ -81,7 +81,7 @@ def changed(
     )
 
 
-def status_of(
+def insights_status(
     insights: ContributorInsights | None, now_epoch_seconds: float, transition_seconds: float
 ) -> ContributorInsightsStatus:
     """The current status; a change of status takes this many seconds of domain time."""

@@ -35,7 +35,7 @@ def check_item_key(schema: KeySchema, item: Item) -> None:
         if attribute.type not in value:
             raise ValidationException(
                 f"{_INVALID}Type mismatch for key {attribute.name} expected: {attribute.type} "
-                f"actual: {attribute_value.type_of(value)}"
+                f"actual: {attribute_value.data_type(value)}"
             )
     _check_sizes(schema, item)
 
@@ -219,7 +219,7 @@ def _check_index_key(
                     "The update expression attempted to update the secondary index key to "
                     "unsupported type"
                 )
-            raise _index_key_mismatch(index, attribute, attribute_value.type_of(value))
+            raise _index_key_mismatch(index, attribute, attribute_value.data_type(value))
         if content == "":
             raise _empty_index_key(index, attribute, updated=updated)
         all_short = False

@@ -30,7 +30,7 @@ class TableBackupId(NamedTuple):
     label: str
 
 
-def label_of(epoch_milliseconds: int, suffix: str) -> str:
+def backup_label(epoch_milliseconds: int, suffix: str) -> str:
     """The end of a backup's ARN: its time with leading zeros, and a unique suffix.
 
     Source: measured on AWS in October 2026. Stored backups may have 17 digits.

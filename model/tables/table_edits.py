@@ -266,7 +266,8 @@ def _kinds(definition: TableDefinition, edit: TableEdit) -> set[ChangeKind]:
         ),
         "WARM_THROUGHPUT": _differs(
             edit.warm_throughput,
-            definition.pending_warm_throughput or throughput_rules.warm_of(definition),
+            definition.pending_warm_throughput
+            or throughput_rules.shown_warm_throughput(definition),
         ),
         "INDEX_CREATION": bool(edit.index_creates),
         "INDEX_UPDATE": bool(edit.index_updates),

@@ -394,6 +394,6 @@ def with_pending_times(
     )
 
 
-def warm_of(definition: TableDefinition) -> dict[str, int]:
+def shown_warm_throughput(definition: TableDefinition) -> dict[str, int]:
     """The warm throughput of a table, as DescribeTable shows it."""
     return at_least_warm(definition.billing_mode, definition.throughput, definition.warm_throughput)

@@ -19,7 +19,7 @@ _ESCAPED: Final = re.compile(r'[\x00-\x1f\x7f"\'\\]')
 _MARKER: Final = "$ion_1_0 "
 
 
-def line_of(**members: Item | str) -> bytes:
+def record_line(**members: Item | str) -> bytes:
     """One line of an export: a struct of items and of values that are Ion text already."""
     fields = (
         f"{name}:{value if isinstance(value, str) else item_struct(value)}"

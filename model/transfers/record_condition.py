@@ -25,7 +25,7 @@ class _Members(Struct):
     ExpressionAttributeValues: dict[str, dict[str, Any]] | None = None
 
 
-def condition_of(table: TableDefinition, members: Mapping[str, Any]) -> Condition | None:
+def put_condition(table: TableDefinition, members: Mapping[str, Any]) -> Condition | None:
     """The condition of a record, with the members and the errors of PutItem.
 
     Raises:

@@ -65,7 +65,7 @@ _LAST_CHARACTER: Final = "Invalid last non-pad Base64 character dectected"
 _NO_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=]")
 
 
-def type_of(value: AttributeValue) -> str:
+def data_type(value: AttributeValue) -> str:
     """The type of a value, one of ``TYPES``."""
     for type_name in value:
         return type_name
@@ -346,7 +346,7 @@ def _binary_size_bytes(base64_text: str) -> int:
 
 def shown(value: AttributeValue) -> str:
     """A checked value as DynamoDB writes it in messages; a binary is shown as a Java buffer."""
-    type_name = type_of(value)
+    type_name = data_type(value)
     content: Any = value[type_name]
     if type_name == "B":
         count = size_bytes(value)

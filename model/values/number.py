@@ -84,7 +84,7 @@ def canonical(text: str) -> str:
         raise
 
 
-def fault_of(text: str, exponent_bits: int) -> str:
+def number_fault(text: str, exponent_bits: int) -> str:
     """The message for a text that ``canonical`` refuses, with exponents of this many bits.
 
     With 64 bits, as in the newer request layer, the message shows the invalid text even if the

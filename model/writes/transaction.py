@@ -129,7 +129,7 @@ def item_read_units(size_bytes: int) -> float:
     return UNITS_FACTOR * capacity.item_read_units(size_bytes, consistent=True)
 
 
-def reason_of(error: DynamoDBError) -> CancellationReason:
+def cancellation_reason(error: DynamoDBError) -> CancellationReason:
     """Return the cancellation reason for the error of an action."""
     if isinstance(error, ItemCollectionSizeLimitExceededException):
         return CancellationReason(_CODES[type(error)], "Collection size exceeded.")

@@ -14,7 +14,7 @@ from dynactor.model.definitions.index import check_size_with_entries
 from dynactor.model.definitions.table import TableDefinition
 from dynactor.model.errors import ConditionalCheckFailedException, ValidationException
 from dynactor.model.expressions.condition import Condition
-from dynactor.model.expressions.update import Update as UpdateExpression
+from dynactor.model.expressions.update import BoundUpdate as UpdateExpression
 from dynactor.model.tables.key_rules import check_updated_index_keys
 from dynactor.model.values import attribute_value
 from dynactor.model.values.item import TOO_LARGE_AFTER_UPDATE, Item, check_size, size_bytes

@@ -36,7 +36,7 @@ class ZstdMissing(Exception):
     """The package for ZSTD is not installed."""
 
 
-def compression_of(head: bytes) -> Compression:
+def detect_compression(head: bytes) -> Compression:
     """The compression of a file with these first bytes."""
     for compression, magic in _MAGIC.items():
         if head.startswith(magic):
@@ -86,7 +86,7 @@ class Content:
         self._decompressor.check_end()
 
     def _check_magic(self, data: bytes) -> None:
-        found = compression_of(data)
+        found = detect_compression(data)
         if found != self._compression:
             raise OtherCompression(
                 f"the compression of the file is {found}, but InputCompressionType is "

@@ -57,7 +57,7 @@ class DirectoryBucket:
 
     async def read(self, key: str) -> AsyncGenerator[bytes, None]:
         """The content of an object, in parts; raises as the port."""
-        file = _File(partial(self._open, key))
+        file = _LazyFile(partial(self._open, key))
         try:
             while part := await asyncio.to_thread(_read_part, file):
                 yield part
@@ -118,7 +118,7 @@ class DirectoryBucket:
         return path
 
 
-class _File:
+class _LazyFile:
     """A file that the first thread to use it opens.
 
     A thread can't be canceled: it may still open the file after its caller was canceled and has
@@ -162,7 +162,7 @@ class _FileWriter:
         """``open_new`` opens the file of the other name, ``unfinished``."""
         self._path = path
         self._unfinished = unfinished
-        self._file = _File(open_new)
+        self._file = _LazyFile(open_new)
         self._digest = md5(usedforsecurity=False)
 
     async def write(self, data: bytes) -> None:
@@ -199,7 +199,7 @@ class _FileWriter:
                 self._unfinished.unlink(missing_ok=True)
 
 
-def _read_part(file: _File) -> bytes:
+def _read_part(file: _LazyFile) -> bytes:
     with _reporting(), file.opened() as opened:
         return opened.read(_READ_BYTES)
 

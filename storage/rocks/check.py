@@ -120,7 +120,7 @@ class _RowCounts:
         elif kind == "partition":
             catalog.decode_partition_head(row.value)
         elif kind == "item or entry":
-            self._by_index[namespace, *key_layout.owner_of(key)] += 1
+            self._by_index[namespace, *key_layout.table_and_index(key)] += 1
             # Decodes the attributes, too, and not only the header.
             assert codec.decode(row.value).item is not None
 

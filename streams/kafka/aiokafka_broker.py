@@ -48,11 +48,11 @@ from dynactor.model.limits import MIB
 from dynactor.streams.kafka.broker import (
     BatchTooLarge,
     BrokerError,
+    BrokerRefused,
     BrokerSettings,
     DeliveryFailed,
     FoundTopic,
     PublisherFenced,
-    Refused,
     Topic,
     Unreachable,
 )
@@ -222,12 +222,12 @@ class Kafka:
         except BrokerError:
             raise
         except _REFUSALS as error:
-            raise Refused(_text_of(error)) from error
+            raise BrokerRefused(_error_text(error)) from error
         except TimeoutError as error:
             reason = await self._why_unreachable()
             raise reason or Unreachable("the broker did not answer in time") from error
         except (KafkaError, OSError) as error:
-            raise await self._why_unreachable() or Unreachable(_text_of(error)) from error
+            raise await self._why_unreachable() or Unreachable(_error_text(error)) from error
 
     async def _why_unreachable(self) -> BrokerError | None:
         """The reason why no bootstrap server accepts a connection, which aiokafka only logs.
@@ -243,9 +243,9 @@ class Kafka:
                 async with asyncio.timeout(self._settings.request_timeout_seconds):
                     connection = await create_conn(**options)
             except _REFUSALS as error:
-                return Refused(f"{server}: {_text_of(error)}")
+                return BrokerRefused(f"{server}: {_error_text(error)}")
             except (KafkaError, OSError, TimeoutError) as error:
-                reason = Unreachable(f"{server}: {_text_of(error)}")
+                reason = Unreachable(f"{server}: {_error_text(error)}")
             else:
                 connection.close()
                 return None
@@ -274,11 +274,11 @@ class KafkaPublisher:
             try:
                 await self._deliver(topic, partition, batch)
             except (MessageSizeTooLargeError, RecordListTooLargeError) as error:
-                raise BatchTooLarge(_text_of(error), delivered, count) from error
+                raise BatchTooLarge(_error_text(error), delivered, count) from error
             except ProducerFenced as error:
-                raise PublisherFenced(_text_of(error), delivered) from error
+                raise PublisherFenced(_error_text(error), delivered) from error
             except (KafkaError, IllegalOperation) as error:
-                raise DeliveryFailed(_text_of(error), delivered) from error
+                raise DeliveryFailed(_error_text(error), delivered) from error
             except DeliveryFailed as error:
                 raise DeliveryFailed(str(error), delivered) from error
             delivered += count
@@ -327,7 +327,7 @@ class KafkaPublisher:
             await self._producer.begin_transaction()
         except (KafkaError, AssertionError) as error:
             # aiokafka asserts that the last transaction has ended.
-            raise DeliveryFailed(_text_of(error)) from error
+            raise DeliveryFailed(_error_text(error)) from error
 
     async def commit(self) -> None:
         """See ``Publisher``."""
@@ -341,9 +341,9 @@ class KafkaPublisher:
             with scope:
                 await self._producer.commit_transaction()
         except ProducerFenced as error:
-            raise PublisherFenced(_text_of(error)) from error
+            raise PublisherFenced(_error_text(error)) from error
         except (KafkaError, AssertionError) as error:
-            raise DeliveryFailed(_text_of(error)) from error
+            raise DeliveryFailed(_error_text(error)) from error
         finally:
             self._closing.remove_done_callback(give_up)
         if scope.cancelled_caught:
@@ -426,7 +426,7 @@ async def _within(seconds: float, work: Coroutine[Any, Any, None]) -> None:
         closing.cancel()
     error = _closing_error(closing) if closing.done() else TimeoutError()
     if isinstance(error, TimeoutError | KafkaError | OSError | asyncio.CancelledError):
-        _log.debug("client_close_failed", error=_text_of(error))
+        _log.debug("client_close_failed", error=_error_text(error))
     elif error is not None:
         raise error
 
@@ -459,9 +459,9 @@ def _ssl_context(settings: BrokerSettings) -> ssl.SSLContext | None:
         if settings.ssl_certificate_file is not None:
             context.load_cert_chain(settings.ssl_certificate_file, settings.ssl_key_file)
     except OSError as error:
-        raise Refused(f"a TLS file can't be used: {error}") from error
+        raise BrokerRefused(f"a TLS file can't be used: {error}") from error
     return context
 
 
-def _text_of(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return str(error) or type(error).__name__

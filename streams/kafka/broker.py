@@ -14,7 +14,7 @@ from typing import Annotated, Final, Literal, NamedTuple, Protocol, TypeAlias
 from msgspec import Struct
 
 from dynactor.model.configuration_error import ConfigurationError
-from dynactor.model.option import Group, Option, listed
+from dynactor.model.option import Option, OptionGroup, listed
 from dynactor.streams.kafka.message import KafkaMessage
 
 SecurityProtocol: TypeAlias = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
@@ -32,7 +32,7 @@ class Unreachable(BrokerError):
     """The broker sent no answer, or sent it too late. The caller should retry."""
 
 
-class Refused(BrokerError):
+class BrokerRefused(BrokerError):
     """The broker refuses: authentication, authorization, or too few replicas.
 
     A retry helps only after the broker's operator has changed the configuration.
@@ -186,47 +186,47 @@ class BrokerSettings(Struct, frozen=True):
     """
 
     bootstrap_servers: Annotated[
-        tuple[str, ...], Option("--kafka-bootstrap-servers", Group.KAFKA, _servers)
+        tuple[str, ...], Option("--kafka-bootstrap-servers", OptionGroup.KAFKA, _servers)
     ] = ()
     """Addresses of brokers, as HOST:PORT. The brokers may be down when the server starts."""
 
     security_protocol: Annotated[
-        SecurityProtocol, Option("--kafka-security-protocol", Group.KAFKA_SECURITY)
+        SecurityProtocol, Option("--kafka-security-protocol", OptionGroup.KAFKA_SECURITY)
     ] = "PLAINTEXT"
     """Protocol of connections to brokers. SSL encrypts, SASL authenticates."""
 
     sasl_mechanism: Annotated[
-        SaslMechanism, Option("--kafka-sasl-mechanism", Group.KAFKA_SECURITY)
+        SaslMechanism, Option("--kafka-sasl-mechanism", OptionGroup.KAFKA_SECURITY)
     ] = "PLAIN"
     """Mechanism of SASL authentication."""
 
-    sasl_username: Annotated[str | None, Option("--kafka-sasl-username", Group.KAFKA_SECURITY)] = (
-        None
-    )
+    sasl_username: Annotated[
+        str | None, Option("--kafka-sasl-username", OptionGroup.KAFKA_SECURITY)
+    ] = None
     """User name for SASL."""
 
-    sasl_password: Annotated[str | None, Option("--kafka-sasl-password", Group.KAFKA_SECURITY)] = (
-        None
-    )
+    sasl_password: Annotated[
+        str | None, Option("--kafka-sasl-password", OptionGroup.KAFKA_SECURITY)
+    ] = None
     """Password for SASL. Other users of the machine can see it, so prefer a file."""
 
     sasl_password_file: Annotated[
-        Path | None, Option("--kafka-sasl-password-file", Group.KAFKA_SECURITY)
+        Path | None, Option("--kafka-sasl-password-file", OptionGroup.KAFKA_SECURITY)
     ] = None
     """File with the password for SASL."""
 
     ssl_ca_file: Annotated[
-        Path | None, Option("--kafka-ssl-cafile", Group.KAFKA_SECURITY, _expanded)
+        Path | None, Option("--kafka-ssl-cafile", OptionGroup.KAFKA_SECURITY, _expanded)
     ] = None
     """File with the certificates of authorities that sign brokers. Default: those of the system."""
 
     ssl_certificate_file: Annotated[
-        Path | None, Option("--kafka-ssl-certfile", Group.KAFKA_SECURITY, _expanded)
+        Path | None, Option("--kafka-ssl-certfile", OptionGroup.KAFKA_SECURITY, _expanded)
     ] = None
     """File with the server's own certificate, for SSL."""
 
     ssl_key_file: Annotated[
-        Path | None, Option("--kafka-ssl-keyfile", Group.KAFKA_SECURITY, _expanded)
+        Path | None, Option("--kafka-ssl-keyfile", OptionGroup.KAFKA_SECURITY, _expanded)
     ] = None
     """File with the private key of that certificate, if the certificate's file does not have it."""
 

@@ -203,7 +203,7 @@ def _transaction(place: TransactionPlace | None) -> bytes:
 
 def _plain_field(value: AttributeValue) -> tuple[str, Any]:
     """The kind of a plain value and its payload."""
-    type_name = attribute_value.type_of(value)
+    type_name = attribute_value.data_type(value)
     payload = plain_json.plain(value)
     if type_name == "N":
         return ("string" if isinstance(payload, str) else "double"), payload

@@ -14,7 +14,7 @@ from msgspec import Struct
 from dynactor.model.configuration_error import ConfigurationError
 from dynactor.model.definitions.table import CreationTimePrecision
 from dynactor.model.keys.key import KeySchema
-from dynactor.model.option import Group, Option
+from dynactor.model.option import Option, OptionGroup
 from dynactor.model.values import item as items
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.streams.change_record import ChangeRecord
@@ -46,27 +46,27 @@ class KafkaForm(Struct, frozen=True, cache_hash=True):
         ConfigurationError: tombstones are combined with the key of an item collection.
     """
 
-    format: Annotated[KafkaFormat, Option("--kafka-format", Group.KAFKA_RECORDS)] = "dynamodb"
+    format: Annotated[KafkaFormat, Option("--kafka-format", OptionGroup.KAFKA_RECORDS)] = "dynamodb"
     """Format of records: as in Kinesis Data Streams for DynamoDB, or as Debezium's change
     events."""
 
-    key: Annotated[KafkaKey, Option("--kafka-key", Group.KAFKA_RECORDS)] = "item"
+    key: Annotated[KafkaKey, Option("--kafka-key", OptionGroup.KAFKA_RECORDS)] = "item"
     """Key of records: the primary key of the item, or the partition key only (collection)."""
 
     tombstones: Annotated[
-        bool | None, Option("--kafka-tombstones", Group.KAFKA_RECORDS, has_negative=True)
+        bool | None, Option("--kafka-tombstones", OptionGroup.KAFKA_RECORDS, has_negative=True)
     ] = None
     """Publish a record without a value after a removal, for compacted topics. Default: with the
     debezium format only."""
 
-    cloud_events: Annotated[bool, Option("--kafka-cloud-events", Group.KAFKA_RECORDS)] = False
+    cloud_events: Annotated[bool, Option("--kafka-cloud-events", OptionGroup.KAFKA_RECORDS)] = False
     """Add the headers of CloudEvents (ce_id, ce_source, …)."""
 
     plain_images: Annotated[
         bool,
         Option(
             "--kafka-debezium-images",
-            Group.KAFKA_RECORDS,
+            OptionGroup.KAFKA_RECORDS,
             parse=lambda images: images == "plain",
             given=Literal["dynamodb", "plain"],
             default="dynamodb",
@@ -74,7 +74,7 @@ class KafkaForm(Struct, frozen=True, cache_hash=True):
     ] = False
     """Form of items in Debezium's events: DynamoDB's JSON with types, or plain JSON."""
 
-    schema: Annotated[bool, Option("--kafka-debezium-schema", Group.KAFKA_RECORDS)] = False
+    schema: Annotated[bool, Option("--kafka-debezium-schema", OptionGroup.KAFKA_RECORDS)] = False
     """Publish Debezium's events with their schema, for Kafka Connect."""
 
     def __post_init__(self) -> None:

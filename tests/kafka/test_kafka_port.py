@@ -14,11 +14,11 @@ import pytest
 from dynactor.streams.kafka.aiokafka_broker import Kafka
 from dynactor.streams.kafka.broker import (
     BatchTooLarge,
+    BrokerRefused,
     BrokerSettings,
     DeliveryFailed,
     FoundTopic,
     PublisherFenced,
-    Refused,
     Topic,
     Unreachable,
 )
@@ -215,7 +215,7 @@ async def test_a_silent_broker_is_unreachable_after_a_timeout(breakable_broker: 
 
 
 async def test_more_replicas_than_brokers_are_refused(kafka_broker: BrokerAddress):
-    with pytest.raises(Refused, match="3"):
+    with pytest.raises(BrokerRefused, match="3"):
         await kafka(kafka_broker).ensure_topic(Topic(unique_name("topic"), 1, 3))
 
 

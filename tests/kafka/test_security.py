@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dynactor.streams.kafka.aiokafka_broker import Kafka
-from dynactor.streams.kafka.broker import BrokerSettings, Refused, Topic
+from dynactor.streams.kafka.broker import BrokerRefused, BrokerSettings, Topic
 from tests.support.clients.clients import WireClient
 from tests.support.kafka.kafka_broker import KafkaBroker, running_broker
 from tests.support.kafka.kafka_server import kafka_options, wait_published, wait_until
@@ -54,9 +54,9 @@ async def test_a_refused_login_is_reported_with_its_reason(
     strict_broker: KafkaBroker, settings, told: str
 ):
     broker = kafka(strict_broker, **settings)
-    with pytest.raises(Refused, match=told):
+    with pytest.raises(BrokerRefused, match=told):
         await broker.ensure_topic(Topic("topic", 1, 1))
-    with pytest.raises(Refused, match=told):
+    with pytest.raises(BrokerRefused, match=told):
         await broker.open_publisher()
 
 

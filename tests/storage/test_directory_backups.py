@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from dynactor.storage.atomic_directory import Taken, whole_directory
+from dynactor.storage.atomic_directory import PathTaken, whole_directory
 from dynactor.storage.data_directory import open_data_directory
 from dynactor.storage.directory_backups import Backups, BadName
 from dynactor.storage.store import CannotOpen, Closed, Full, Group, Store
@@ -85,7 +85,7 @@ async def test_a_backup_name_can_be_used_once(store: Store, backups: Backups) ->
     await put(store, b"a")
     made = await backups.make("first")
     await put(store, b"b")
-    with pytest.raises(Taken):
+    with pytest.raises(PathTaken):
         await backups.make("first")
     assert await keys_in(made.directory) == [b"a"]
 

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynactor.model.key_conditions.key_range import WHOLE, KeyRange, of_segment
+from dynactor.model.key_conditions.key_range import WHOLE, KeyRange, segment_range
 from dynactor.storage.catalog import PartitionRange
 from dynactor.storage.partition_map import PartitionMap, divide, divide_evenly
 
@@ -68,5 +68,5 @@ def test_new_partitions_share_the_hash_space_evenly(count):
 
 @given(st.integers(1, 50), st.binary(min_size=8, max_size=8))
 def test_every_position_is_in_exactly_one_segment(total_segments, position):
-    segments = [of_segment(segment, total_segments) for segment in range(total_segments)]
+    segments = [segment_range(segment, total_segments) for segment in range(total_segments)]
     assert sum(within(segment, position) for segment in segments) == 1

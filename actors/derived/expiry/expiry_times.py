@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from dynactor.actors.followers.sink import Contract, Delivery, Gap, Order, RowSink
+from dynactor.actors.followers.sink import ChangeOrder, Contract, Delivery, Gap, RowSink
 from dynactor.model.keys import key as keys
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.values.item import Item
@@ -31,7 +31,7 @@ class ExpiryTimes(RowSink[int]):
     row would keep an expired item forever.
     """
 
-    contract = Contract(Order.ITEM, Gap.REBUILD, None, Delivery.WITH_CHECKPOINT)
+    contract = Contract(ChangeOrder.ITEM, Gap.REBUILD, None, Delivery.WITH_CHECKPOINT)
 
     def __init__(
         self,

@@ -18,9 +18,9 @@ from dynactor.model.limits import KIB
 from dynactor.streams.kafka.broker import (
     BatchTooLarge,
     BrokerError,
+    BrokerRefused,
     DeliveryFailed,
     FoundTopic,
-    Refused,
     Unreachable,
 )
 from dynactor.streams.kafka.message import KafkaMessage
@@ -114,7 +114,7 @@ class KafkaSender:
         found = await session.open()
         known = sink.partition_count
         if known > found.partition_count:
-            raise Refused(
+            raise BrokerRefused(
                 f"topic {session.topic} had {known} partitions and has {found.partition_count}"
             )
         needs_snapshot = False
@@ -175,7 +175,7 @@ class KafkaSender:
             # A broker doesn't signal its return. A refusal lasts until the operator acts, so its
             # pause is the longest.
             longest_seconds = self._session.settings.longest_pause_seconds
-            least_seconds = longest_seconds if isinstance(error, Refused) else 0.0
+            least_seconds = longest_seconds if isinstance(error, BrokerRefused) else 0.0
             seconds = self._back_off.pause_seconds(least_seconds)
             await asyncio.wait([stopped], timeout=self._session.jittered(seconds))
 
@@ -242,7 +242,9 @@ class KafkaSender:
         whole = messages[refusal.delivered]
         cut = self._sink.without_images(whole)
         if cut is whole:
-            raise Refused(f"topic {self._session.topic} takes not even a record without images")
+            raise BrokerRefused(
+                f"topic {self._session.topic} takes not even a record without images"
+            )
         messages[refusal.delivered] = cut
         self.omitted_images += 1
         if self.omitted_images == 1:

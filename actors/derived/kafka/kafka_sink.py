@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
 from dynactor.actors.followers.round_sink import Round, RoundSink
-from dynactor.actors.followers.sink import Contract, Delivery, Gap, Order
+from dynactor.actors.followers.sink import ChangeOrder, Contract, Delivery, Gap
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.streams.change_record import ChangeRecord
 from dynactor.streams.kafka.message import (
@@ -72,7 +72,7 @@ def relay_contract(settings: RelaySettings) -> Contract:
     """The contract of a destination: after a gap, its topic gets all items again."""
     is_transactional = settings.delivery == "exactly-once"
     return Contract(
-        Order.ITEM,
+        ChangeOrder.ITEM,
         Gap.REBUILD,
         settings.retention_bytes,
         Delivery.TRANSACTION if is_transactional else Delivery.AT_LEAST_ONCE,
@@ -81,4 +81,4 @@ def relay_contract(settings: RelaySettings) -> Contract:
 
 def replay_contract(settings: RelaySettings) -> Contract:
     """The contract of a replay, which fails rather than omit a change."""
-    return Contract(Order.ITEM, Gap.END, settings.retention_bytes, Delivery.AT_LEAST_ONCE)
+    return Contract(ChangeOrder.ITEM, Gap.END, settings.retention_bytes, Delivery.AT_LEAST_ONCE)

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from dynactor.model.configuration_error import ConfigurationError
 from dynactor.model.limits import MIB
-from dynactor.model.option import Group, Option
+from dynactor.model.option import Option, OptionGroup
 from dynactor.model.tables.destination_rules import POSITIONS
 from dynactor.streams.kafka.broker import Topic
 from dynactor.streams.kafka.message import KafkaForm
@@ -58,41 +58,48 @@ def _retention_seconds(seconds: float | None) -> float | None:
 class RelaySettings(Struct, frozen=True):
     """The settings of publishing; ``version`` is dynactor's own, shown to consumers."""
 
-    all_tables: Annotated[bool, Option("--kafka-all-tables", Group.KAFKA)] = False
+    all_tables: Annotated[bool, Option("--kafka-all-tables", OptionGroup.KAFKA)] = False
     """Publish every table to the topic PREFIX.TABLE, except tables whose destination was
     disabled."""
 
-    topic_prefix: Annotated[str, Option("--kafka-topic-prefix", Group.KAFKA, _topic_prefix)] = (
-        "dynactor"
-    )
+    topic_prefix: Annotated[
+        str, Option("--kafka-topic-prefix", OptionGroup.KAFKA, _topic_prefix)
+    ] = "dynactor"
     """Prefix of topic names. Letters, digits, '.', '_' and '-', at most 100 characters."""
 
-    partition_count: Annotated[int, Option("--kafka-partitions", Group.KAFKA, _topic_count)] = 6
+    partition_count: Annotated[
+        int, Option("--kafka-partitions", OptionGroup.KAFKA, _topic_count)
+    ] = 6
     """Number of partitions of topics that the server creates."""
 
-    replication_factor: Annotated[int, Option("--kafka-replication", Group.KAFKA, _topic_count)] = 1
+    replication_factor: Annotated[
+        int, Option("--kafka-replication", OptionGroup.KAFKA, _topic_count)
+    ] = 1
     """Number of replicas of topics that the server creates."""
 
     form: KafkaForm = KafkaForm()
 
-    delivery: Annotated[Delivery, Option("--kafka-delivery", Group.KAFKA_DELIVERY)] = (
+    delivery: Annotated[Delivery, Option("--kafka-delivery", OptionGroup.KAFKA_DELIVERY)] = (
         "at-least-once"
     )
     """Delivery guarantee. With at-least-once, a topic may have records twice after a failure.
     exactly-once uses Kafka's transactions."""
 
-    snapshot: Annotated[SnapshotMode, Option("--kafka-snapshot", Group.KAFKA_DELIVERY)] = "never"
+    snapshot: Annotated[SnapshotMode, Option("--kafka-snapshot", OptionGroup.KAFKA_DELIVERY)] = (
+        "never"
+    )
     """Start of a topic for a table that has data: the next change (never), or every item
     (initial)."""
 
     retention_bytes: Annotated[
-        int, Option("--kafka-retention-bytes", Group.KAFKA_DELIVERY, _retention_bytes)
+        int, Option("--kafka-retention-bytes", OptionGroup.KAFKA_DELIVERY, _retention_bytes)
     ] = 10 * _GIB
     """Bytes of changes to keep for a topic that does not accept them. Above this limit the topic is
     cut off: the changes are lost for it."""
 
     retention_seconds: Annotated[
-        float | None, Option("--kafka-retention-seconds", Group.KAFKA_DELIVERY, _retention_seconds)
+        float | None,
+        Option("--kafka-retention-seconds", OptionGroup.KAFKA_DELIVERY, _retention_seconds),
     ] = None
     """Seconds to keep changes for a topic that does not accept them. Default: no limit in time."""
 

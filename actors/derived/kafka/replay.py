@@ -29,7 +29,7 @@ from dynactor.actors.followers.round_follower import RoundFollower, RoundSetting
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.actors.table.followers import Subscription
 from dynactor.storage.store import Store
-from dynactor.streams.kafka.broker import BrokerError, Refused
+from dynactor.streams.kafka.broker import BrokerError, BrokerRefused
 from dynactor.streams.kafka.message import KafkaSource
 
 # A replay may be far behind all other followers, and its logs are trimmed as it progresses.
@@ -212,7 +212,7 @@ class Replay:
                 self._follower.end_at(self._ends)
 
     def _changed(self, trouble: BrokerError | None) -> None:
-        if isinstance(trouble, Refused):
+        if isinstance(trouble, BrokerRefused):
             self._fail(str(trouble))
         is_waiting = self._sender.problem is not None
         if is_waiting != self._was_waiting:

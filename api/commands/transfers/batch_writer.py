@@ -30,7 +30,7 @@ Write: TypeAlias = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
 
 
-class Refused(NamedTuple):
+class RefusedWrite(NamedTuple):
     """A write that the endpoint refuses, by its place among the given writes, with the error."""
 
     place: int
@@ -55,24 +55,24 @@ class BatchWriter:
         self._pause = pause
         self._slots = anyio.CapacityLimiter(_CONCURRENT_BATCHES)
 
-    async def write(self, writes: Sequence[Write]) -> list[Refused]:
+    async def write(self, writes: Sequence[Write]) -> list[RefusedWrite]:
         """Write items with distinct keys; returns the refused writes in their order.
 
         Raises:
             RequestFailed, CannotCall: no write of a batch can succeed, for example because the
                 table is missing.
         """
-        refused: list[Refused] = []
+        refused: list[RefusedWrite] = []
         async with concurrent_calls() as group:
             for batch in _batches(writes):
                 group.start_soon(self._write_batch, batch, refused)
         return sorted(refused)
 
-    async def _write_batch(self, batch: list[_Placed], refused: list[Refused]) -> None:
+    async def _write_batch(self, batch: list[_Placed], refused: list[RefusedWrite]) -> None:
         async with self._slots:
             await self._write_all(batch, refused)
 
-    async def _write_all(self, batch: list[_Placed], refused: list[Refused]) -> None:
+    async def _write_all(self, batch: list[_Placed], refused: list[RefusedWrite]) -> None:
         writes = [placed.write for placed in batch]
         back_off = BackOff(_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
         while writes:
@@ -83,7 +83,7 @@ class BatchWriter:
                 if error.error_type not in _ITEM_ERRORS:
                     raise
                 if len(batch) == 1:
-                    refused.append(Refused(batch[0].place, error))
+                    refused.append(RefusedWrite(batch[0].place, error))
                     return
                 # Puts and deletes of whole items may be repeated, so write each one separately.
                 for placed in batch:

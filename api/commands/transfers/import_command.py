@@ -143,7 +143,7 @@ async def _bulk_door(options: ImportOptions, lines: TerminalProgress) -> BulkDoo
     return door if await door.is_open() else None
 
 
-class _State(Struct):
+class _ImportState(Struct):
     """The progress of an import, its files, its table, and the rules that anonymize its items."""
 
     paths: list[str]
@@ -154,8 +154,10 @@ class _State(Struct):
     upload_id: str = ""
 
 
-def _new_state(table: TableFiles, anonymizer: Anonymizer | None, table_id: str = "") -> _State:
-    return _State(
+def _new_state(
+    table: TableFiles, anonymizer: Anonymizer | None, table_id: str = ""
+) -> _ImportState:
+    return _ImportState(
         [str(file.path.resolve()) for file in table.files],
         Place(),
         Counts(),
@@ -375,10 +377,10 @@ class ImportCommand:
         return ended
 
     @staticmethod
-    def _stored(path: Path, started: _State) -> _State:
+    def _stored(path: Path, started: _ImportState) -> _ImportState:
         """The stored progress of the same import; else the given one."""
         try:
-            state = msgspec.json.decode(path.read_bytes(), type=_State)
+            state = msgspec.json.decode(path.read_bytes(), type=_ImportState)
         except FileNotFoundError:
             return started
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -429,7 +431,7 @@ def _column_type(text: str) -> tuple[str, str]:
 class _ImportReport:
     """Prints the faults, and stores the progress."""
 
-    def __init__(self, lines: TerminalProgress, path: Path | None, state: _State) -> None:
+    def __init__(self, lines: TerminalProgress, path: Path | None, state: _ImportState) -> None:
         self._lines = lines
         self._path = path
         self._state = state

@@ -28,7 +28,7 @@ from dynactor.api.commands.transfers.comparison import (
 from dynactor.api.commands.transfers.concurrent_calls import concurrent_calls
 from dynactor.api.commands.transfers.mirror import Mirror, started
 from dynactor.api.commands.transfers.mirror_state import MirrorState, Segment, StateFile
-from dynactor.api.commands.transfers.mirror_tables import Prepared, Side
+from dynactor.api.commands.transfers.mirror_tables import PreparedTables, Side
 from dynactor.api.commands.transfers.table_address import (
     open_endpoint,
     profile_environment,
@@ -225,7 +225,7 @@ class MirrorRun:
                 await mirror_tables.unmark(self._target, tables.target)
 
     async def _new_state(
-        self, tables: Prepared, copy: TableReader, stored: MirrorState
+        self, tables: PreparedTables, copy: TableReader, stored: MirrorState
     ) -> MirrorState:
         """The state of a copy that starts now.
 
@@ -301,7 +301,7 @@ class MirrorRun:
         return left, len(expired)
 
 
-def _fits(stored: MirrorState, tables: Prepared) -> bool:
+def _fits(stored: MirrorState, tables: PreparedTables) -> bool:
     """Whether a stored state belongs to these tables and this stream."""
     return (stored.stream_arn, stored.target_id) == (
         tables.stream_arn,

@@ -24,7 +24,7 @@ class Side(NamedTuple):
     table_name: str
 
 
-class Prepared(NamedTuple):
+class PreparedTables(NamedTuple):
     """Both tables, and the source's stream."""
 
     source: Description
@@ -34,7 +34,7 @@ class Prepared(NamedTuple):
 
 async def prepare(
     source: Side, target: Side, *, creates: bool, enables_stream: bool, say: Say, pause: Pause
-) -> Prepared:
+) -> PreparedTables:
     """Find both tables; create the copy and enable the stream if these options are given.
 
     Raises:
@@ -55,7 +55,7 @@ async def prepare(
     described, stream_arn = await _stream(source, described, enables=enables_stream, pause=pause)
     if copy is None:
         copy = await _create(source, target, described, say, pause)
-    return Prepared(described, copy, stream_arn)
+    return PreparedTables(described, copy, stream_arn)
 
 
 async def _stream(
@@ -110,7 +110,7 @@ async def _active(side: Side, pause: Pause) -> Description:
         await pause(_POLL_SECONDS)
 
 
-async def mark(source: Side, target: Side, tables: Prepared, say: Say) -> None:
+async def mark(source: Side, target: Side, tables: PreparedTables, say: Say) -> None:
     """Tag the copy with its source, so that no mirror starts in the opposite direction.
 
     The tag is set before the other table's tag is read. So if two mirrors start at the same time,

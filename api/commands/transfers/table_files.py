@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from dynactor.actors.transfers import manifests
-from dynactor.actors.transfers.import_files import files_of
+from dynactor.actors.transfers.import_files import listed_files
 from dynactor.actors.transfers.manifests import DataFile
 from dynactor.api.commands.transfers.local_database import (
     creations_in,
@@ -39,7 +39,7 @@ from dynactor.storage.buckets.decompression import (
     BadFile,
     ReadObject,
     ZstdMissing,
-    compression_of,
+    detect_compression,
 )
 from dynactor.storage.buckets.directory_bucket import DirectoryBucket
 from dynactor.storage.buckets.ion_records import IonDecoder, IonMissing
@@ -133,7 +133,7 @@ async def _table_in(folder: Path) -> TableFiles:
     name = None if creation is None else str(creation["TableName"])
     if _has(folder, f"{manifests.FILES}.json"):
         try:
-            listed = await files_of(DirectoryBucket(folder), "", _export_format(folder))
+            listed = await listed_files(DirectoryBucket(folder), "", _export_format(folder))
         except BucketError as error:
             raise TransferFailed(f"{folder}: {error.message}") from None
         files = [SourceFile(folder / each.key, each.listed) for each in listed]
@@ -233,7 +233,7 @@ async def read_records(
             head = opened.read(_HEAD_BYTES)
         # A bucket refuses links out of its directory, so it gets the place of the file itself.
         place = path.resolve()
-        reading = ReadObject(DirectoryBucket(place.parent), place.name, compression_of(head))
+        reading = ReadObject(DirectoryBucket(place.parent), place.name, detect_compression(head))
         decoder: Format | None = None
         async for part in reading.parts():
             decoder = decoder or _decoder(path, part, input_format, options)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from dynactor.actors.followers.stored_checkpoint import Outcome, StoredCheckpoint
+from dynactor.actors.followers.stored_checkpoint import CommitOutcome, StoredCheckpoint
 from dynactor.storage.store import Conflict, Group, Store, View
 from tests.support.stores.doubtful_store import DoubtfulStore, Fate
 from tests.support.stores.store import memory_store
@@ -59,7 +59,7 @@ async def test_a_commit_with_an_unknown_outcome_is_repeated(fate: Fate) -> None:
         store.lose_next(KEY, fate)
         stopped = asyncio.get_running_loop().create_future()
         row = (b"row", b"")
-        assert await checkpoint.commit(b"1", stopped, [row]) is Outcome.STORED
+        assert await checkpoint.commit(b"1", stopped, [row]) is CommitOutcome.STORED
         assert await stored(store.latest) == b"1"
         assert await store.latest.load([b"row"]) == [b""]
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from dynactor.actors.feeds.change_feed import ChangeFeed
 from dynactor.actors.followers.follower import Follower
-from dynactor.actors.followers.sink import Contract, Gap, MessageSink, Order
+from dynactor.actors.followers.sink import ChangeOrder, Contract, Gap, MessageSink
 from dynactor.actors.followers.stored_checkpoint import encode_position
 from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Group
@@ -24,7 +24,7 @@ PARENT, CHILD = 1, 2
 class Counters(MessageSink):
     """A sink that records the counters of its changes."""
 
-    contract = Contract(Order.ITEM, Gap.REBUILD, trim_delay_bytes=None)
+    contract = Contract(ChangeOrder.ITEM, Gap.REBUILD, trim_delay_bytes=None)
 
     def __init__(self) -> None:
         self.noted: list[int] = []

@@ -13,7 +13,7 @@ from dynactor.actors.database.database import Database
 from dynactor.actors.feeds.change_feed import ChangeFeed, RecentChanges
 from dynactor.actors.followers.follower import Follower
 from dynactor.actors.followers.log_followers import LogFollowers
-from dynactor.actors.followers.sink import Contract, Delivery, Gap, MessageSink, Order
+from dynactor.actors.followers.sink import ChangeOrder, Contract, Delivery, Gap, MessageSink
 from dynactor.actors.followers.stored_checkpoint import first_checkpoints
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.table.followers import Subscription
@@ -40,7 +40,7 @@ SUBSCRIBER_ID = 0x7000_0000
 class Gate(MessageSink):
     """A sink that accepts records while its gate is open, and may miss changes."""
 
-    contract = Contract(Order.ITEM, Gap.MISSING, trim_delay_bytes=LIMIT_BYTES)
+    contract = Contract(ChangeOrder.ITEM, Gap.MISSING, trim_delay_bytes=LIMIT_BYTES)
 
     def __init__(self, gate: asyncio.Event) -> None:
         self.counters: list[int] = []
@@ -151,13 +151,13 @@ class Needing(Gate):
     trimmed.
     """
 
-    contract = Contract(Order.ITEM, Gap.REBUILD, trim_delay_bytes=LIMIT_BYTES)
+    contract = Contract(ChangeOrder.ITEM, Gap.REBUILD, trim_delay_bytes=LIMIT_BYTES)
 
 
 class Promising(Gate):
     """A sink of messages whose contract says that each message is sent once."""
 
-    contract = Contract(Order.ITEM, Gap.REBUILD, None, Delivery.WITH_CHECKPOINT)
+    contract = Contract(ChangeOrder.ITEM, Gap.REBUILD, None, Delivery.WITH_CHECKPOINT)
 
 
 @pytest.mark.parametrize("kind", [Needing, Promising])

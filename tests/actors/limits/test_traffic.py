@@ -108,7 +108,7 @@ def key(forum: str, subject: str) -> Item:
 
 
 def of_forum(forum: str) -> KeyRange:
-    return key_range.of_key_condition(KeyCondition(({"S": forum},), ()))
+    return key_range.selected_range(KeyCondition(({"S": forum},), ()))
 
 
 async def test_reads_and_writes_count_for_the_partition_key_and_for_the_item():
@@ -162,7 +162,7 @@ async def test_a_global_index_has_keys_of_its_own():
         # An update that changes the index key of an item counts as a write of both keys.
         await table.write(put(thread("S3", "a", posts=2)))
         definition = table.definition.global_indexes[0].definition
-        one = key_range.of_key_condition(KeyCondition(({"N": "1"},), ()))
+        one = key_range.selected_range(KeyCondition(({"N": "1"},), ()))
         await read_page(table, ReadRange(one, PageRules(), index=definition))
 
         window = windows(table, 1)[-1]

@@ -67,7 +67,7 @@ async def store_with_head() -> AsyncIterator[Store]:
 
 async def stored(store: Store) -> dict[bytes, bytes]:
     rows = await store.durable().page(
-        PREFIX, key_layout.end_of(PREFIX), max_rows=1000, max_bytes=1 << 20
+        PREFIX, key_layout.prefix_end(PREFIX), max_rows=1000, max_bytes=1 << 20
     )
     return {row.key[len(PREFIX) :]: row.value for row in rows}
 

@@ -456,7 +456,7 @@ async def test_a_query_of_a_collection_that_is_split_by_sort_key_is_in_order():
         for at, number in ((10, 1), (20, 3)):
             position = keys.encode(schema, thread("f", f"{at}"))
             await database.ask(SplitPartition("Thread", number, position))
-        wanted = key_range.of_key_condition(KeyCondition(({"S": "f"},), ()))
+        wanted = key_range.selected_range(KeyCondition(({"S": "f"},), ()))
         for reverse in (False, True):
             request = ReadRange(wanted, PageRules(limit=4), reverse=reverse)
             subjects = [json.decode(row)["subject"]["S"] for row in await pages(table, request)]

@@ -43,7 +43,7 @@ async def filled(database: Database, *sizes: int) -> Table:
 
 
 def of_forum(size: int, limit: int | None = None, *, reverse: bool = False) -> ReadRange:
-    wanted = key_range.of_key_condition(KeyCondition(({"S": f"{size}"},), ()))
+    wanted = key_range.selected_range(KeyCondition(({"S": f"{size}"},), ()))
     return ReadRange(wanted, PageRules(limit=limit), reverse=reverse)
 
 

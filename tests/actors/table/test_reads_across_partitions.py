@@ -45,7 +45,7 @@ async def test_a_query_of_a_collection_in_two_partitions_is_in_order(reverse, li
             await table.write(put(thread("EC2", f"{at:02}")))
             await table.write(put(thread("S3", f"{at:02}")))
         cut = with_boundary_inside(table, "EC2", "11")
-        wanted = key_range.of_key_condition(KeyCondition(({"S": "EC2"},), ()))
+        wanted = key_range.selected_range(KeyCondition(({"S": "EC2"},), ()))
         request = ReadRange(wanted, PageRules(limit=limit), reverse=reverse)
         expected = [f"{at:02}".encode() for at in range(20)]
         found = await pages(cut, request)
@@ -68,7 +68,7 @@ async def test_segments_of_a_scan_return_every_item_once_with_any_partitions(lim
             found += await pages(
                 cut,
                 ReadRange(
-                    key_range.of_segment(segment, total_segments),
+                    key_range.segment_range(segment, total_segments),
                     PageRules(limit=limit),
                     by_partition=True,
                 ),

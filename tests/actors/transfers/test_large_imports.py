@@ -14,7 +14,7 @@ import pytest
 
 from dynactor.actors.transfers import decoded_files, import_rows
 from dynactor.actors.transfers.decoded_files import DecodingProcess
-from dynactor.actors.transfers.decoding_process import Begin, Job, Part, framed
+from dynactor.actors.transfers.decoding_process import Begin, FilePart, Job, framed
 from dynactor.api.commands.transfers.table_files import new_definition
 from dynactor.storage.buckets.bucket import BucketError
 from dynactor.storage.buckets.directory_bucket import DirectoryBucket
@@ -106,7 +106,7 @@ async def test_the_process_ends_with_the_server_also_within_a_part() -> None:
     assert process.stdin is not None
     # The process can't end by itself, because nobody reads its rows.
     part = gzip.compress(lines(*map(item, range(20 * TWO_PAGES))))
-    for message in (Job(record, REQUEST), Begin("a", "GZIP"), Part(part)):
+    for message in (Job(record, REQUEST), Begin("a", "GZIP"), FilePart(part)):
         process.stdin.write(framed(message))
     await process.stdin.drain()
     process.stdin.close()

@@ -13,10 +13,10 @@ from dynactor.api.clients.client import Endpoint, RequestFailed, RetryingEndpoin
 from dynactor.api.clients.reach import CannotCall
 from dynactor.api.commands.violation_detector import (
     Convert,
-    Delete,
+    DeleteAttribute,
+    ItemViolation,
     Rewrite,
     Target,
-    Violation,
     correct,
     item_violations,
 )
@@ -40,7 +40,7 @@ async def test_an_item_whose_value_was_changed_meanwhile_is_not_fixed(
     found = item_violations(target(simple), {**item, "score": {"S": "old"}})
     assert [violation.attribute for violation in found] == [SCORE, NAME]
     async with open_client(wire_endpoint(wire)) as client:
-        for fix in (Delete(), Rewrite({"score": {"N": "1"}, "name": {"S": "ann"}})):
+        for fix in (DeleteAttribute(), Rewrite({"score": {"N": "1"}, "name": {"S": "ann"}})):
             told = await correct(client, target(simple), found, fix)
             assert {violation.outcome for violation in told} == {
                 "not corrected: the value has changed meanwhile"
@@ -51,7 +51,7 @@ async def test_an_item_whose_value_was_changed_meanwhile_is_not_fixed(
 
 async def test_a_deleted_item_is_not_recreated(wire: WireClient, simple: str, pk: str):
     key = {"pk": {"S": pk}}
-    violation = Violation(key, SCORE, {"S": "1"}, "wrong type")
+    violation = ItemViolation(key, SCORE, {"S": "1"}, "wrong type")
     async with open_client(wire_endpoint(wire)) as client:
         (told,) = await correct(client, target(simple), [violation], Convert())
     assert not told.corrected

@@ -199,7 +199,7 @@ async def test_both_lanes_give_the_protocol_the_same_text_for_bytes_that_are_not
                 )
                 assert (await connection.answer()).status == 200
     assert seen[0] == seen[1]
-    assert decode_requests(encode([request_frame(1, seen[1])]))[0].request == seen[1]
+    assert decode_requests(encode([request_frame(1, seen[1])]))[0].message == seen[1]
 
 
 async def test_an_operation_that_is_not_implemented_is_reported_and_not_retried():

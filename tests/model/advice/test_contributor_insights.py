@@ -11,7 +11,12 @@ from dynactor.model.definitions.index import IndexDefinition, Projection
 from dynactor.model.definitions.table import ContributorInsights, GlobalIndex, TableDefinition
 from dynactor.model.errors import ResourceNotFoundException
 from dynactor.model.keys.key import KeyAttribute, KeySchema
-from dynactor.model.tables.contributor_insights import changed, of_resource, rule_names, status_of
+from dynactor.model.tables.contributor_insights import (
+    changed,
+    insights_status,
+    resource_insights,
+    rule_names,
+)
 from dynactor.storage import catalog
 from dynactor.storage.catalog import PartitionRange, TableRecord
 from tests.support.databases.databases import table_definition
@@ -41,10 +46,10 @@ def test_contributor_insights_are_enabled_for_a_table_or_an_index_separately():
     of_index = changed(table, BY_POSTS, "THROTTLED_KEYS", NOW, enabled=True)
 
     assert of_table.contributor_insights == ContributorInsights(True, ALL, NOW)
-    assert of_resource(of_table, BY_POSTS) is None
+    assert resource_insights(of_table, BY_POSTS) is None
     assert of_index.contributor_insights is None
-    assert of_resource(of_index, BY_POSTS) == ContributorInsights(True, "THROTTLED_KEYS", NOW)
-    assert of_resource(of_index, "other") is None
+    assert resource_insights(of_index, BY_POSTS) == ContributorInsights(True, "THROTTLED_KEYS", NOW)
+    assert resource_insights(of_index, "other") is None
 
 
 def test_an_unnecessary_change_changes_nothing():
@@ -77,11 +82,11 @@ def test_a_missing_index_is_reported():
 def test_a_change_of_status_takes_the_configured_time(enabled, after_seconds, status):
     insights = ContributorInsights(enabled, ALL, NOW)
 
-    assert status_of(insights, NOW + after_seconds, 2) == status
+    assert insights_status(insights, NOW + after_seconds, 2) == status
 
 
 def test_a_table_without_a_setting_is_disabled():
-    assert status_of(None, NOW, 2) == "DISABLED"
+    assert insights_status(None, NOW, 2) == "DISABLED"
     assert rule_names("Music", COMPOSITE, None) == []
     assert rule_names("Music", COMPOSITE, ContributorInsights(False, ALL, NOW)) == []
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dynactor.model.advice.heavy_hitters import (
     Heavy,
     HeavyHitters,
-    Summary,
+    KeySummary,
     heaviest,
     most_of_any,
 )
@@ -38,13 +38,13 @@ def weights(stream: Iterable[tuple[bytes, float]]) -> Counter[bytes]:
 def test_few_keys_are_counted_exactly():
     hitters = counted([(b"a", 3), (b"b", 1), (b"a", 0.5)], 2)
 
-    assert hitters.summary(2) == Summary(4.5, ((b"a", 3.5), (b"b", 1.0)), 0.0, 0.0)
+    assert hitters.summary(2) == KeySummary(4.5, ((b"a", 3.5), (b"b", 1.0)), 0.0, 0.0)
 
 
 def test_a_key_that_is_not_listed_weighs_no_more_than_the_next_one():
     hitters = counted([(b"a", 3), (b"b", 2), (b"c", 1)], 5)
 
-    assert hitters.summary(1) == Summary(6, ((b"a", 3.0),), 0.0, 2.0)
+    assert hitters.summary(1) == KeySummary(6, ((b"a", 3.0),), 0.0, 2.0)
 
 
 @given(STREAMS, st.integers(1, 40))
@@ -73,7 +73,7 @@ def test_a_summary_lists_no_keys_if_each_occurs_once():
     hitters = counted(((b"%d" % number, 1) for number in range(65_000)), 64)
 
     assert hitters.error == 1_000
-    assert hitters.summary(64) == Summary(65_000, (), 1_000, 1_000)
+    assert hitters.summary(64) == KeySummary(65_000, (), 1_000, 1_000)
 
 
 def test_every_key_that_has_more_than_the_error_is_found_in_a_skewed_stream():

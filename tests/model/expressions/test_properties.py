@@ -17,7 +17,7 @@ from dynactor.model.expressions.condition_binding import parse_condition
 from dynactor.model.expressions.parser import condition_tree
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.projection import Projector, parse_projection
-from dynactor.model.expressions.update import Update, parse_update
+from dynactor.model.expressions.update import BoundUpdate, parse_update
 from dynactor.model.values import item as items
 from tests.properties import condition_model, update_model
 from tests.properties.strategies import Item, Value
@@ -122,7 +122,7 @@ def test_any_text_is_an_expression_or_a_validation_error(words: list[str], glue:
                 " REMOVE l[1].m ADD n :v DELETE o :s",
                 Placeholders(None, {":v": {"N": "1"}, ":s": {"BS": ["AA=="]}}),
             ),
-            Update,
+            BoundUpdate,
         ),
         (parse_projection("a, b.c[1], b.c[0]", Placeholders(None, None)), Projector),
     ],

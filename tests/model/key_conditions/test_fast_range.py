@@ -59,7 +59,7 @@ def slowly(
         bound = Placeholders(of_names, copy.deepcopy(of_values))
         found = bind_key_condition(text, bound)
         bound.check_all_used()
-        return key_range.of_key_condition(found.on(schema))
+        return key_range.selected_range(found.on(schema))
     except DynamoDBError:
         return None
 

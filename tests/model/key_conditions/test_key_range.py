@@ -49,7 +49,7 @@ def binary(raw: bytes) -> AttributeValue:
 def found(*sort: SortCondition) -> list[bytes]:
     """The sort values in the range of a condition, with any table key after them."""
     condition = KeyCondition(({"S": "k"},), sort)
-    wanted = key_range.of_key_condition(condition)
+    wanted = key_range.selected_range(condition)
     values = []
     for raw in BINARIES:
         item = {"p": {"S": "k"}, "s": binary(raw)}

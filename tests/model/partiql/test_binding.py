@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from dynactor.model.errors import DynamoDBError, ValidationException
 from dynactor.model.expressions.condition import Contains, Equal, HasType, Not, NotExists
 from dynactor.model.partiql.binding import bind
-from dynactor.model.partiql.statement import Delete, Exists, Insert, Select, Update
+from dynactor.model.partiql.statement import (
+    DeleteStatement,
+    ExistsStatement,
+    InsertStatement,
+    SelectStatement,
+    UpdateStatement,
+)
 from dynactor.model.values import attribute_value
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -71,10 +77,10 @@ def test_a_literal_is_the_value_that_it_writes(value: dict[str, Any]) -> None:
     text = written(value)
     insert = bind(f"INSERT INTO abc VALUE {{'pk': 'a', 'v': {text}}}", [])
     attribute_value.check(value)
-    assert isinstance(insert, Insert)
+    assert isinstance(insert, InsertStatement)
     assert insert.item == {"pk": {"S": "a"}, "v": value}
     select = bind(f"SELECT * FROM abc WHERE v = {text}", [])
-    assert isinstance(select, Select)
+    assert isinstance(select, SelectStatement)
     assert select.where is not None
     assert select.where.evaluate(insert.item)
 
@@ -94,8 +100,8 @@ def test_a_parameter_and_a_literal_make_the_same_statement() -> None:
 def test_a_cached_statement_keeps_no_parameters_of_a_request() -> None:
     text = "SELECT * FROM abc WHERE pk = ?"
     first, second = bind(text, [{"S": "a"}]), bind(text, [{"S": "b"}])
-    assert isinstance(first, Select)
-    assert isinstance(second, Select)
+    assert isinstance(first, SelectStatement)
+    assert isinstance(second, SelectStatement)
     assert first.where != second.where
     with pytest.raises(ValidationException):
         bind(text, [])
@@ -103,7 +109,7 @@ def test_a_cached_statement_keeps_no_parameters_of_a_request() -> None:
 
 def test_names_that_look_like_placeholders_are_names() -> None:
     select = bind('SELECT "#a", ":b" FROM abc WHERE "#c".":d" = 1', [])
-    assert isinstance(select, Select)
+    assert isinstance(select, SelectStatement)
     assert select.projector is not None
     assert select.projector.names == {"#a", ":b"}
     assert select.where is not None
@@ -127,7 +133,7 @@ def test_names_that_look_like_placeholders_are_names() -> None:
 )
 def test_conditions_of_statements_are_bound_to_those_of_expressions(where: str, node: type) -> None:
     select = bind(f"SELECT * FROM abc WHERE {where}", [])
-    assert isinstance(select, Select)
+    assert isinstance(select, SelectStatement)
     assert select.where is not None
     assert isinstance(select.where.root, node)
 
@@ -141,14 +147,14 @@ def test_each_statement_has_its_returned_attributes() -> None:
         (" RETURNING MODIFIED NEW *", "UPDATED_NEW"),
     ):
         update = bind(f"UPDATE abc SET v = 1 WHERE pk = 'a'{returning}", [])
-        assert isinstance(update, Update)
+        assert isinstance(update, UpdateStatement)
         assert update.return_values == expected
     delete = bind("DELETE FROM abc WHERE pk = 'a' RETURNING ALL OLD *", [])
-    assert isinstance(delete, Delete)
+    assert isinstance(delete, DeleteStatement)
     assert delete.returning == "ALL OLD"
 
 
 def test_exists_keeps_its_select_for_transactions() -> None:
     exists = bind("EXISTS(SELECT * FROM abc WHERE pk = ? AND v = 1)", [{"S": "a"}])
-    assert isinstance(exists, Exists)
+    assert isinstance(exists, ExistsStatement)
     assert exists.select == bind("SELECT * FROM abc WHERE pk = 'a' AND v = 1", [])

@@ -15,7 +15,7 @@ from dynactor.model.partiql.tokens import StatementTokenKind, tokenize
 
 def where(text: str) -> syntax.Expression:
     select, _ = parse(f"SELECT * FROM abc WHERE {text}")
-    assert isinstance(select, syntax.Select)
+    assert isinstance(select, syntax.SelectNode)
     assert select.where is not None
     return select.where
 
@@ -111,7 +111,7 @@ def test_parameters_are_counted_in_their_order() -> None:
     text = "UPDATE abc SET a = ?, b = list_append(?, ?) WHERE c = ?"
     tree, parameters = parse(text)
     assert parameters == 4
-    assert isinstance(tree, syntax.Update)
+    assert isinstance(tree, syntax.UpdateNode)
     assert isinstance(tree.where, syntax.OperationNode)
     assert shape(tree.where) == ["=", "c", 3]
 

@@ -15,14 +15,14 @@ from dynactor.model.keys import key as keys
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.partiql.binding import bind
 from dynactor.model.partiql.read_plan import ReadPlan, key_of_one_item, read_plan
-from dynactor.model.partiql.statement import Select
+from dynactor.model.partiql.statement import SelectStatement
 
 SCHEMA = KeySchema((KeyAttribute("p", "S"),), (KeyAttribute("s", "N"),))
 
 
-def select_of(rest: str, *parameters: dict[str, Any]) -> Select:
+def select_of(rest: str, *parameters: dict[str, Any]) -> SelectStatement:
     statement = bind(f"SELECT * FROM abc {rest}", parameters)
-    assert isinstance(statement, Select)
+    assert isinstance(statement, SelectStatement)
     return statement
 
 

@@ -15,7 +15,7 @@ from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.stream_rules import StreamChange
 from dynactor.model.tables.table_edits import NOTHING_TO_UPDATE, TableEdit, apply_edit, check_edit
 from dynactor.model.tables.table_rules import NewTable, after_edit, check_deletable, define, settled
-from dynactor.model.tables.throughput_rules import warm_of
+from dynactor.model.tables.throughput_rules import shown_warm_throughput
 
 NOON = 1_000_000_000.0 // 86_400 * 86_400 + 43_200
 DAY = 86_400
@@ -114,18 +114,24 @@ def test_on_demand_maxima_are_merged_and_end_with_the_mode():
 
 def test_warm_throughput_only_rises():
     changed = edited(made(), warm_throughput={"ReadUnitsPerSecond": 20_000})
-    assert warm_of(changed)["ReadUnitsPerSecond"] == 12_000
+    assert shown_warm_throughput(changed)["ReadUnitsPerSecond"] == 12_000
     changed = settled(changed)
-    assert warm_of(changed) == {"ReadUnitsPerSecond": 20_000, "WriteUnitsPerSecond": 4_000}
+    assert shown_warm_throughput(changed) == {
+        "ReadUnitsPerSecond": 20_000,
+        "WriteUnitsPerSecond": 4_000,
+    }
     assert "lower than current" in refusal(changed, warm_throughput={"ReadUnitsPerSecond": 19_999})
 
 
 def test_warm_throughput_stays_at_the_highest_units():
     raised = settled(edited(made(**PROVISIONED), throughput=Throughput(9, 3)))
     lowered = settled(edited(raised, throughput=Throughput(1, 1)))
-    assert warm_of(lowered) == {"ReadUnitsPerSecond": 9, "WriteUnitsPerSecond": 5}
+    assert shown_warm_throughput(lowered) == {"ReadUnitsPerSecond": 9, "WriteUnitsPerSecond": 5}
     provisioned = settled(edited(made(), **PROVISIONED))
-    assert warm_of(provisioned) == {"ReadUnitsPerSecond": 12_000, "WriteUnitsPerSecond": 4_000}
+    assert shown_warm_throughput(provisioned) == {
+        "ReadUnitsPerSecond": 12_000,
+        "WriteUnitsPerSecond": 4_000,
+    }
 
 
 def test_the_class_of_a_table_changes_with_its_time():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dynactor.model.errors import SerializationException, ValidationException
 from dynactor.model.values import attribute_value
-from dynactor.model.values.attribute_value import check, order_key, size_bytes, type_of
+from dynactor.model.values.attribute_value import check, data_type, order_key, size_bytes
 
 
 def checked(value: Any) -> Any:
@@ -107,7 +107,7 @@ def test_a_checked_value_is_its_own_canonical_form(value):
     once = checked(value)
 
     assert checked(once) == once
-    assert type_of(once) == type_of(value)
+    assert data_type(once) == data_type(value)
 
 
 @pytest.mark.parametrize(

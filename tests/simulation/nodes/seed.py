@@ -454,7 +454,7 @@ class _Run:
         """Keep the changes. Only the home of a table writes its items."""
         self._logs.note(commit)
         server = self._server
-        ids = {key_layout.owner_of(key)[0] for key in commit.rows if key[:1] == _ITEM}
+        ids = {key_layout.table_and_index(key)[0] for key in commit.rows if key[:1] == _ITEM}
         if not ids:
             return
         slot = next((each for each, epoch in server.epochs.items() if epoch == commit.epoch), 0)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from amazon.ion import simpleion
 
-from dynactor.model.transfers.ion_text import line_of
+from dynactor.model.transfers.ion_text import record_line
 from dynactor.model.transfers.records import BadContent, Fault, Record, Records
 from dynactor.model.values import item as items
 from dynactor.storage.buckets.ion_records import IonDecoder
@@ -75,13 +75,13 @@ def items_of(records: list[Record | Fault]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("part_bytes", [1, 7, 1 << 20])
 def test_items_survive_text(part_bytes: int) -> None:
-    data = b"".join(line_of(Item=item) for item in every_item())
+    data = b"".join(record_line(Item=item) for item in every_item())
     assert items_of(read(data, part_bytes)) == every_item()
 
 
 @pytest.mark.parametrize("part_bytes", [1, 7, 1 << 20])
 def test_items_survive_binary(part_bytes: int) -> None:
-    values = [simpleion.loads(line_of(Item=item)) for item in every_item()]
+    values = [simpleion.loads(record_line(Item=item)) for item in every_item()]
     # One symbol table for all values, and a new one for each value.
     whole = simpleion.dumps(values, binary=True, sequence_as_stream=True)
     apart = b"".join(simpleion.dumps(value, binary=True) for value in values)
@@ -113,7 +113,7 @@ def test_the_documented_example_is_read() -> None:
 
 def test_the_text_of_an_item_is_as_documented() -> None:
     item = {"Id": {"N": "103"}, "Authors": {"SS": ["A"]}, "In": {"BOOL": False}, "B": {"B": "AAEC"}}
-    assert line_of(Item=item) == (
+    assert record_line(Item=item) == (
         b'$ion_1_0 {Item:{Id:103.,Authors:$dynamodb_SS::["A"],In:false,B:{{AAEC}}}}\n'
     )
 
@@ -135,7 +135,7 @@ def test_the_text_of_an_item_is_as_documented() -> None:
     ],
 )
 def test_a_faulty_line_spoils_no_other(line: bytes) -> None:
-    good = line_of(Item={"pk": {"S": "p"}})
+    good = record_line(Item={"pk": {"S": "p"}})
     first, fault, last = read(good + line + b"\n" + good)
     assert isinstance(first, Record)
     assert isinstance(last, Record)

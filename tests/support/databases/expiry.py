@@ -63,7 +63,7 @@ async def rebuilt(store: Store, definition: TableDefinition, attribute_name: str
     prefix = key_layout.row_prefix(definition.table_id)
     reader = ExpiryReader(definition.key_schema, attribute_name)
     found = set()
-    async for row in rows_of(store, prefix, key_layout.end_of(prefix)):
+    async for row in rows_of(store, prefix, key_layout.prefix_end(prefix)):
         at_us = expires_at_us(reader.time(codec.decode(row.value)))
         if at_us is not None:
             position = row.key[len(prefix) :]

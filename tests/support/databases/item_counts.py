@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dynactor.actors.feeds.change_feed import ChangeFeed
 from dynactor.actors.followers.log_followers import LogFollowers
 from dynactor.actors.followers.scan import TableScan
-from dynactor.actors.followers.sink import Contract, Delivery, Gap, Order, RowSink
+from dynactor.actors.followers.sink import ChangeOrder, Contract, Delivery, Gap, RowSink
 from dynactor.actors.followers.stored_checkpoint import first_checkpoints
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.table.followers import Subscription
@@ -33,7 +33,7 @@ _ROWS = b"\x7f"
 class ItemCounts(RowSink[str]):
     """Writes one row for each item with the attribute; a count is the number of rows of a value."""
 
-    contract = Contract(Order.ITEM, Gap.REBUILD, None, Delivery.WITH_CHECKPOINT)
+    contract = Contract(ChangeOrder.ITEM, Gap.REBUILD, None, Delivery.WITH_CHECKPOINT)
 
     def __init__(self, key_schema: KeySchema, attribute_name: str) -> None:
         self._key_schema = key_schema
@@ -92,6 +92,6 @@ class CountedTable:
     async def counts(self) -> Counter[str]:
         """The number of items with each value, as of the last applied changes."""
         rows = await self._store.durable().page(
-            _ROWS, key_layout.end_of(_ROWS), max_rows=1 << 20, max_bytes=1 << 30
+            _ROWS, key_layout.prefix_end(_ROWS), max_rows=1 << 20, max_bytes=1 << 30
         )
         return Counter(row.key[1:].partition(b"\x00")[0].decode() for row in rows)

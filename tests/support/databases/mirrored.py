@@ -14,7 +14,7 @@ from dynactor.actors.feeds.change_feed import ChangeFeed
 from dynactor.actors.followers.followed_logs import FollowedLogs
 from dynactor.actors.followers.round_follower import RoundFollower, RoundSettings, SnapshotSource
 from dynactor.actors.followers.round_sink import Opened, Round, RoundSink
-from dynactor.actors.followers.sink import Contract, Gap, Order
+from dynactor.actors.followers.sink import ChangeOrder, Contract, Gap
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.actors.table.followers import Subscription
 from dynactor.model.values.stored_item import StoredItem
@@ -32,7 +32,7 @@ class MirrorMessage(NamedTuple):
 class Mirror(RoundSink[MirrorMessage]):
     """Sends each change, and each item of a snapshot."""
 
-    contract = Contract(Order.ITEM, Gap.REBUILD, trim_delay_bytes=None)
+    contract = Contract(ChangeOrder.ITEM, Gap.REBUILD, trim_delay_bytes=None)
 
     def add_change(self, current: Round[MirrorMessage], record: ChangeRecord) -> None:
         image = record.new.data if record.new else None

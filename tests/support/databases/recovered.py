@@ -78,7 +78,7 @@ async def trim(database: Database) -> None:
 async def items_of(store: Store, table: Table) -> dict[str, Item]:
     """The items of a table, by key."""
     start = key_layout.row_prefix(table.definition.table_id)
-    end = key_layout.end_of(start)
+    end = key_layout.prefix_end(start)
     found: dict[str, Item] = {}
     while rows := await store.durable().page(
         start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES

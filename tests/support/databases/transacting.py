@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from random import SystemRandom
 
 from dynactor.actors.database.database import Database
-from dynactor.actors.partition.item_locks import Done
+from dynactor.actors.partition.item_locks import ActionDone
 from dynactor.actors.table.table import ItemRead, Table
 from dynactor.actors.transactions.coordinator import (
     TableAction,
@@ -37,7 +37,7 @@ def actions(*writes: tuple[Table, ActionWrite]) -> list[TableAction]:
     return [table_action(ordinal, *write) for ordinal, write in enumerate(writes)]
 
 
-async def transact(database: Database, *writes: tuple[Table, ActionWrite]) -> Sequence[Done]:
+async def transact(database: Database, *writes: tuple[Table, ActionWrite]) -> Sequence[ActionDone]:
     """Write these items in one transaction."""
     return await database.transactions.write(actions(*writes), None)
 

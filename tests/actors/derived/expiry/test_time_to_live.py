@@ -130,7 +130,7 @@ async def test_only_expired_items_are_deleted():
 
 async def items_of(store, table: Table) -> list[Item]:
     prefix = key_layout.row_prefix(table.definition.table_id)
-    rows = rows_of(store, prefix, key_layout.end_of(prefix))
+    rows = rows_of(store, prefix, key_layout.prefix_end(prefix))
     return [codec.decode(row.value).item async for row in rows]
 
 

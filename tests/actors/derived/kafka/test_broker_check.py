@@ -7,12 +7,14 @@ import pytest
 import structlog
 
 from dynactor.actors.derived.kafka.broker_check import checking_broker
-from dynactor.streams.kafka.broker import BrokerError, Refused, Unreachable
+from dynactor.streams.kafka.broker import BrokerError, BrokerRefused, Unreachable
 from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.kafka.fake_broker import FakeBroker
 
 
-@pytest.mark.parametrize("error", [Unreachable("a:1: nobody"), Refused("a:1: wrong password")])
+@pytest.mark.parametrize(
+    "error", [Unreachable("a:1: nobody"), BrokerRefused("a:1: wrong password")]
+)
 async def test_an_absent_broker_is_logged(error: BrokerError):
     broker = FakeBroker()
     with structlog.testing.capture_logs() as logged, broker.unreachable(error):

@@ -15,7 +15,7 @@ from dynactor.model.errors import ValidationException
 from dynactor.storage import key_layout
 from dynactor.storage.store import Group
 from dynactor.storage.subscriber_names import destination_subscriber
-from dynactor.streams.kafka.broker import Refused, Unreachable
+from dynactor.streams.kafka.broker import BrokerRefused, Unreachable
 from dynactor.streams.kafka.message import KafkaMessage
 from dynactor.streams.kafka.partitioner import kafka_partition
 from tests.support.databases.databases import put, running_database, table_definition, thread
@@ -439,7 +439,7 @@ async def test_batches_become_smaller_if_the_broker_rejects_large_ones(relays):
 async def test_a_refusal_is_reported_and_retried():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relay_settings()) as database:
-        with broker.unreachable(Refused("who are you")):
+        with broker.unreachable(BrokerRefused("who are you")):
             table = await published_table(database)
             relay = relay_of(database, table)
             while relay.problem is None:

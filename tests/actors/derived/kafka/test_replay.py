@@ -20,7 +20,7 @@ from dynactor.model.writes.write import Delete
 from dynactor.storage import key_layout
 from dynactor.storage.subscriber_names import replay_subscriber
 from dynactor.streams import log_bounds
-from dynactor.streams.kafka.broker import Refused
+from dynactor.streams.kafka.broker import BrokerRefused
 from tests.support.databases.databases import (
     SetClock,
     put,
@@ -430,7 +430,7 @@ async def test_a_replay_ends_with_the_reason_if_the_broker_refuses_it():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:
         table = await filled_table(database, items=5)
-        with broker.unreachable(Refused("who are you")):
+        with broker.unreachable(BrokerRefused("who are you")):
             started = await replay(database, SNAPSHOT)
             while database.part(Replays).find(started.replay_id).state != "FAILED":
                 await asyncio.sleep(0)
