@@ -5,8 +5,6 @@ While it is enabled, each write of the table adds a change record with the item 
 is the present items, with the old images of those that changed since. The logs are written for
 streams and indexes anyway. For reads of past states, each write also lists its change by key
 (``streams/changes_by_key``). Nothing can fall behind.
-
-Only the database's actor calls methods that change state.
 """
 
 from __future__ import annotations

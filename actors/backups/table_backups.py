@@ -7,8 +7,6 @@ or the table's rows can't be read, is deleted, and the log reports it.
 The commit that creates a backup stores its positions in the logs, as the checkpoints of a
 subscriber. While the backup is CREATING, its table's changes are recorded, and the logs are kept
 from there on.
-
-Only the database's actor calls methods that change state; any caller may read.
 """
 
 from __future__ import annotations

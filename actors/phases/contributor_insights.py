@@ -1,7 +1,7 @@
 """Switches Contributor Insights of tables and of their global indexes.
 
 The counts are kept in memory, with the table's limits (``dynactor.actors.limits.traffic``). The
-setting is in the table's record. Only the database's actor calls this part.
+setting is in the table's record.
 """
 
 from __future__ import annotations

@@ -8,8 +8,6 @@ is DISABLING until its recorded changes are published, within a deadline, and th
 A destination that lags by more than a configured bound is cut off, because its logs would fill the
 disk: it is BROKEN, and nothing is recorded for it. When its broker is available again, it is
 ENABLING once more: its topic gets a gap marker, every item, and then the changes since.
-
-Only the database's actor calls methods that change state.
 """
 
 from __future__ import annotations

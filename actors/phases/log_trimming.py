@@ -1,7 +1,4 @@
-"""Trims the logs of tables: records that all followers have passed and no stream shows.
-
-Only the database's actor uses this module.
-"""
+"""Trims the logs of tables: records that all followers have passed and no stream shows."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 
 A job ends with the server at the latest. Until it ends, its table's changes are recorded, and the
 logs are kept from its position on.
-
-Only the database's actor calls methods that change state.
 """
 
 from __future__ import annotations

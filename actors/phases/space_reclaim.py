@@ -2,8 +2,6 @@
 
 The commit that deletes a range also writes a row, which is deleted when the range's space is
 reclaimed. So after a stop or crash the next start continues.
-
-Only the database's actor uses this module.
 """
 
 from __future__ import annotations

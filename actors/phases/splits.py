@@ -4,8 +4,6 @@ A split changes the partition map, and copies nothing: two partitions with new n
 One commit deletes the parent's head and writes the end of its log, the new ranges, the children's
 heads and the shards of streams. The parent works until its next commit, which is refused. If the
 commit of the split is refused, or the server dies before it, the partition is unchanged.
-
-Only the database's actor uses this module.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The DynamoDB streams: their shards, which show parts of the logs, and the logs' retention.
 
-Only the database's actor calls the methods that change something. Any request may read: reads use
-durable records and never wait.
+Any request may read: reads use durable records and never wait.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Creates, changes and deletes tables, in the catalog and then in memory.
 
-A stream that starts or ends with its table is written in the same commit. Only the database's actor
-calls this part.
+A stream that starts or ends with its table is written in the same commit.
 """
 
 from __future__ import annotations

@@ -7,8 +7,6 @@ of an import are loaded without the partitions (``actors/transfers/import_rows.p
 global indexes are filled like added indexes, all at once. After a crash each phase continues from
 its stored state. At the end the table is ACTIVE. Its changes are published if those of all tables
 are.
-
-Only the database's actor uses this module.
 """
 
 from __future__ import annotations

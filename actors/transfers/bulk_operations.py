@@ -1,8 +1,7 @@
 """Starts, cancels and lists bulk operations.
 
-Only the database's actor calls methods that change state; any caller may read. An operation runs in
-the background until its end, which it reports to the actor. It does not continue after a restart,
-because a repeated write could overwrite a later write of a client.
+An operation runs in the background until its end, which it reports to the actor. It does not
+continue after a restart, because a repeated write could overwrite a later write of a client.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Creates exports of tables, and moves them through their phases.
-
-Only the database's actor calls methods that change state; any caller may read.
-"""
+"""Creates exports of tables, and moves them through their phases."""
 
 from __future__ import annotations
 

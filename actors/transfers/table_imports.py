@@ -1,7 +1,4 @@
-"""Creates and lists imports. Their tables go through the phases of restored tables.
-
-Only the database's actor calls methods that change state; any caller may read.
-"""
+"""Creates and lists imports. Their tables go through the phases of restored tables."""
 
 from __future__ import annotations
 
