@@ -29,7 +29,13 @@ from dynactor.storage.postgresql.connections import (
     Connections,
 )
 from dynactor.storage.postgresql.doubts import Doubts
-from dynactor.storage.postgresql.errors import FAILURES, InsertCollision, Lost, translate
+from dynactor.storage.postgresql.errors import (
+    FAILURES,
+    InsertCollision,
+    Lost,
+    terminable,
+    translate,
+)
 from dynactor.storage.postgresql.sql import (
     ACCEPTED,
     CONFLICT,
@@ -296,10 +302,11 @@ class Commits:
 
         connection.add_log_listener(hear)
         try:
-            said: list[int] = await connection.fetchval(self._query, *arguments)
-            if ends_transaction:
-                is_written = all(each in (ACCEPTED, WRITTEN_BEFORE) for each in said)
-                await connection.execute("COMMIT" if is_written else "ROLLBACK")
+            with terminable(connection):
+                said: list[int] = await connection.fetchval(self._query, *arguments)
+                if ends_transaction:
+                    is_written = all(each in (ACCEPTED, WRITTEN_BEFORE) for each in said)
+                    await connection.execute("COMMIT" if is_written else "ROLLBACK")
         except FAILURES as failure:
             if isinstance(translate(failure), Lost):
                 attempt.lost.append(session)

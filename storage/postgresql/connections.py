@@ -118,7 +118,8 @@ class Connections:
                 result = await work(connection)
         except FAILURES as error:
             # A transaction that failed would refuse the next statements.
-            is_usable = not ends_connection(error) and not connection.is_in_transaction()
+            is_lost = ends_connection(error) or connection.is_closed()
+            is_usable = not is_lost and not connection.is_in_transaction()
             raise translate(error) from error
         else:
             is_usable = True
@@ -196,8 +197,9 @@ class Connections:
         """End the transaction of a connection, and return the connection to the pool."""
         is_usable = False
         try:
-            if connection.is_in_transaction():
-                await connection.execute("ROLLBACK")
+            with terminable(connection):
+                if connection.is_in_transaction():
+                    await connection.execute("ROLLBACK")
             is_usable = True
         except FAILURES as error:
             # PostgreSQL has ended the session, and its transaction with it.

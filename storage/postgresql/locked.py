@@ -11,7 +11,7 @@ from typing import Any, Final
 from dynactor.storage.postgresql.commit_call import CommitCall
 from dynactor.storage.postgresql.commits import Commits
 from dynactor.storage.postgresql.connections import STATEMENT_SECONDS, Connections
-from dynactor.storage.postgresql.errors import FAILURES, translate
+from dynactor.storage.postgresql.errors import FAILURES, terminable, translate
 from dynactor.storage.postgresql.keys import by_tables, stored
 from dynactor.storage.postgresql.pages import PageReader
 from dynactor.storage.postgresql.sql import END_IDLE_TRANSACTION, Statements
@@ -60,7 +60,8 @@ class LockedHeads:
         """See ``Locked``."""
         self._raise_if_ended()
         try:
-            values = await self._pages.load(self._connection, keys) if keys else {}
+            with terminable(self._connection):
+                values = await self._pages.load(self._connection, keys) if keys else {}
         except FAILURES as error:
             if self._connection.is_closed():
                 raise _ended() from error

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
 from dynactor.storage.postgresql import reader
-from dynactor.storage.postgresql.address import parse_address
-from dynactor.storage.postgresql.connections import Connections
-from dynactor.storage.postgresql.errors import Lost
-from dynactor.storage.postgresql.views import SnapshotView
 from dynactor.storage.store import Group, Row, Store, Unavailable, View
 from tests.support.servers.postgresql import Postgresql
 from tests.support.stores.store import postgresql_store
@@ -72,26 +67,3 @@ async def test_a_read_is_repeated_after_its_connection_was_lost(postgresql: Post
         await filled(store)
         assert len(await store.in_snapshot(read, calls_once=False)) == 5
         assert tries == 2
-
-
-async def ask_after_the_limit(connection: Any) -> None:
-    """Send a message of a statement on a connection that the time limit has just terminated."""
-    connection.terminate()
-    connection._protocol.bind_execute()
-
-
-async def test_a_connection_that_is_terminated_within_a_statement_counts_as_lost(
-    postgresql: Postgresql,
-) -> None:
-    connections = Connections(parse_address(postgresql.url()), 1)
-    with pytest.raises(Lost):
-        await connections.run_once(ask_after_the_limit)
-    async with postgresql_store(postgresql.url()) as store:
-
-        async def read(view: View) -> None:
-            assert isinstance(view, SnapshotView)
-            await view._run(ask_after_the_limit)
-
-        with pytest.raises(Unavailable):
-            await store.in_snapshot(read, calls_once=False)
-    await connections.close()
