@@ -69,7 +69,7 @@ _COMMANDS: Final = {
         """,
     ),
     "mirror": (
-        "commands.transfers.mirror_command:mirror",
+        "commands.tables.mirror_command:mirror",
         """Copy a live table to another endpoint, and follow its changes.
 
         An endpoint is AWS, this server or a similar one. To continue an interrupted mirror, repeat
@@ -78,14 +78,14 @@ _COMMANDS: Final = {
         """,
     ),
     "export": (
-        "commands.transfers.export_command:export",
+        "commands.tables.export_command:export",
         """Export a table of any endpoint into a directory, in the layout of AWS's exports.
 
         The command prints the folder of the export. The exit code is 0 after an export, else 1.
         """,
     ),
     "import": (
-        "commands.transfers.import_command:import_",
+        "commands.tables.import_command:import_",
         """Import exports, CSV and JSON files, and output of aws dynamodb scan into any endpoint.
 
         Items that are refused are listed with their file, line and reason. The exit code is 0

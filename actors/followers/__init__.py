@@ -8,16 +8,16 @@ wait, retry, commit and store checkpoints for it.
   tasks. The scan repeats a refused message, and moves the cursor when all messages before it are
   carried out. A ``SnapshotSink`` gets the table as of one moment, and starts over if the view is
   lost.
-- ``Follower`` feeds the changes of one log to a sink. ``LogFollowers`` runs a follower for each
-  log of a table. Followers that keep up wake together, right after a sync
+- ``PartitionFollower`` feeds the changes of one log to a sink. ``FollowerGroup`` runs a follower
+  for each log of a table. Followers that keep up wake together, right after a sync
   (``actors/feeds/coalesced_wakeups.py``), so that the next sync can include their commits.
 - ``RoundFollower`` feeds the changes of all logs together, in rounds, to a system outside of the
   server. A ``RoundSink`` (``round_sink.py``) makes messages and a ``RoundSender`` delivers them and
   retries. A round has records of the open logs in turn (``rounds.py``), or items of a
   ``TableSnapshot``. The positions in the logs move after the round is acknowledged.
 
-``followed_log.py`` is one log with its position, its stored checkpoint and its end.
-``followed_logs.py`` has all logs of a table: it opens a child's log when the end of the parent's
+``log_progress.py`` is one log with its position, its stored checkpoint and its end.
+``table_progress.py`` has all logs of a table: it opens a child's log when the end of the parent's
 is stored, and stores all checkpoints in one commit.
 
 A partition and its followers share its ``ChangeFeed``, a cache of the log's end that wakes readers.

@@ -19,10 +19,10 @@ import structlog
 from msgspec import Struct
 
 from dynactor.actors.feeds.coalesced_wakeups import wait_wakeup
-from dynactor.actors.followers.followed_logs import FollowedLogs
 from dynactor.actors.followers.round_sink import M, Round, RoundSender, RoundSink
 from dynactor.actors.followers.rounds import RoundMaker
 from dynactor.actors.followers.sink import ChangeOrder
+from dynactor.actors.followers.table_progress import TableProgress
 from dynactor.actors.followers.table_snapshot import TableSnapshot
 from dynactor.actors.runtime.cancellation import cancel_when
 from dynactor.actors.runtime.clock import Clock
@@ -68,7 +68,7 @@ class RoundFollower(Generic[M]):
     def __init__(
         self,
         name: str,
-        logs: FollowedLogs,
+        logs: TableProgress,
         sink: RoundSink[M],
         sender: RoundSender[M],
         source: SnapshotSource,

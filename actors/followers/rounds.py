@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Final, Generic
 
 from dynactor.actors.followers.checkpoint import Checkpoint
-from dynactor.actors.followers.followed_log import FollowedLog
-from dynactor.actors.followers.followed_logs import FollowedLogs
+from dynactor.actors.followers.log_progress import LogProgress
 from dynactor.actors.followers.round_sink import M, Round, RoundSink
+from dynactor.actors.followers.table_progress import TableProgress
 from dynactor.actors.followers.table_snapshot import TableSnapshot
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.streams.change_record import ChangeRecord
@@ -23,7 +23,7 @@ _READ_RECORDS: Final = 256
 class RoundMaker(Generic[M]):
     """Makes the rounds. ``ends`` are the counters to stop at, by log; None for no end."""
 
-    def __init__(self, logs: FollowedLogs, sink: RoundSink[M]) -> None:
+    def __init__(self, logs: TableProgress, sink: RoundSink[M]) -> None:
         self.ends: Mapping[int, int] | None = None
         self._logs = logs
         self._sink = sink
@@ -49,7 +49,7 @@ class RoundMaker(Generic[M]):
                 break
         return current if current.positions else None
 
-    async def _take(self, log: FollowedLog, current: Round[M], limit_bytes: int) -> bool:
+    async def _take(self, log: LogProgress, current: Round[M], limit_bytes: int) -> bool:
         """Put some records of a log into a round; False if the log has no more."""
         position = current.positions.get(log.number, log.position)
         run = await log.read(
@@ -68,7 +68,7 @@ class RoundMaker(Generic[M]):
             current.positions[log.number] = run.end
         return bool(records)
 
-    def _wanted(self, log: FollowedLog, found: list[ChangeRecord]) -> list[ChangeRecord]:
+    def _wanted(self, log: LogProgress, found: list[ChangeRecord]) -> list[ChangeRecord]:
         if self.ends is None:
             return found
         end = self.ends[log.number]

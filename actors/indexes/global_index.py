@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from dynactor.actors.feeds.change_feed import ChangeFeed
 from dynactor.actors.feeds.index_lag import IndexLag
-from dynactor.actors.followers.log_followers import LogFollowers
+from dynactor.actors.followers.follower_group import FollowerGroup
 from dynactor.actors.followers.pacing import Pacing
 from dynactor.actors.followers.scan import TableScan
 from dynactor.actors.indexes.index_backfill import IndexBackfill
@@ -111,7 +111,7 @@ class GlobalIndexActors:
         self._units = units
         self._pacing = pacing
         self._is_closing = False
-        self._maintainers = LogFollowers(
+        self._maintainers = FollowerGroup(
             f"maintainer of index {place.definition.name}",
             place.subscriber_id,
             self._feed_changes,

@@ -42,11 +42,11 @@ from dynactor.model.errors import (
     TransactionConflictException,
     ValidationException,
 )
+from dynactor.model.files.item_reader import ItemReader
+from dynactor.model.files.records import Fault, Record
 from dynactor.model.throttling.steady_rate import SteadyRate
 from dynactor.model.transfers.bulk_operation import BulkOperation, BulkProgress, BulkUsage
-from dynactor.model.transfers.item_reader import ItemReader
 from dynactor.model.transfers.record_condition import put_condition
-from dynactor.model.transfers.records import Fault, Record
 from dynactor.model.writes.write import Put
 from dynactor.storage.buckets.bucket import Bucket, BucketError
 from dynactor.storage.buckets.open_buckets import Buckets

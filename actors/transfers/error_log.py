@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import json
 
-from dynactor.model.transfers.records import Fault
+from dynactor.model.files.records import Fault
 
 _MOST_ERRORS: Final = 10_000
 _MOST_BYTES: Final = 1_024

@@ -17,7 +17,7 @@ from dynactor.actors.transfers import manifests
 from dynactor.actors.transfers.bucket_use import BucketUse
 from dynactor.actors.transfers.export_writer import ExportedFile, open_file, write_manifests
 from dynactor.actors.transfers.manifests import DataFile
-from dynactor.model.transfers.ion_text import record_line
+from dynactor.model.files.ion_text import record_line
 from dynactor.model.transfers.item_filter import item_filter
 from dynactor.model.transfers.table_export import TableExport
 from dynactor.model.values import item as items

@@ -23,7 +23,7 @@ from dynactor.actors.transfers.import_files import OTHER_COMPRESSION, ImportFile
 from dynactor.actors.transfers.row_decoder import DecodedRows, duplicate
 from dynactor.actors.transfers.source_records import check_listed
 from dynactor.actors.transfers.uploads import Uploads
-from dynactor.model.transfers.records import Fault
+from dynactor.model.files.records import Fault
 from dynactor.model.transfers.table_import import ImportCounts, TableImport
 from dynactor.storage import codec, key_layout
 from dynactor.storage.buckets.bucket import Bucket, BucketError

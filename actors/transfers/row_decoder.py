@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from dynactor.actors.transfers.source_records import lines_or_ion
 from dynactor.model.errors import SerializationException, ValidationException
-from dynactor.model.transfers.csv_columns import csv_types
-from dynactor.model.transfers.item_reader import ItemReader
-from dynactor.model.transfers.records import BadContent, Bounded, Csv, Fault, Format, Records
+from dynactor.model.files.csv_columns import csv_types
+from dynactor.model.files.item_reader import ItemReader
+from dynactor.model.files.records import BadContent, Bounded, Csv, Fault, Format, Records
 from dynactor.storage import codec, key_layout
 from dynactor.storage.catalog import TableRecord
 from dynactor.storage.partition_map import PartitionMap

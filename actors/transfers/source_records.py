@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Final
 
 from dynactor.actors.transfers.import_files import DAMAGED, OTHER_COMPRESSION, ImportFile
-from dynactor.model.transfers.records import (
+from dynactor.model.files.records import (
     BadContent,
     Bounded,
     Fault,

@@ -19,10 +19,10 @@ import structlog
 from dynactor.actors.database.database import Database
 from dynactor.api.access.sender import TrustedCaller
 from dynactor.api.clients.client import RequestFailed
-from dynactor.api.commands.transfers import table_copy
-from dynactor.api.commands.transfers.batch_writer import BatchWriter
-from dynactor.api.commands.transfers.import_run import DUPLICATE, Counts, ImportRun, Place
-from dynactor.api.commands.transfers.table_files import (
+from dynactor.api.commands.tables import table_copy
+from dynactor.api.commands.tables.batch_writer import BatchWriter
+from dynactor.api.commands.tables.import_run import DUPLICATE, Counts, ImportRun, Place
+from dynactor.api.commands.tables.table_files import (
     DEFINITION,
     CsvOptions,
     SourceFile,
@@ -31,14 +31,14 @@ from dynactor.api.commands.transfers.table_files import (
     new_definition,
     tables_in,
 )
-from dynactor.api.commands.transfers.transfer_failed import TransferFailed
+from dynactor.api.commands.tables.transfer_failed import TransferFailed
 from dynactor.api.http.protocol import JSON_1_0, Answer, Protocol, Request
 from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
 from dynactor.api.requests.call import DYNAMODB
+from dynactor.model.files.csv_columns import csv_types
+from dynactor.model.files.item_reader import ItemReader
+from dynactor.model.files.records import Fault
 from dynactor.model.tables.tag_rules import THROTTLING_TAG
-from dynactor.model.transfers.csv_columns import csv_types
-from dynactor.model.transfers.item_reader import ItemReader
-from dynactor.model.transfers.records import Fault
 
 SEED_TAG: Final = "dynactor:seed"
 

@@ -16,7 +16,7 @@ from dynactor.actors.database.virtual_clock import ClockBehindData, ClockState
 from dynactor.api.access.policy_settings import PolicyMode
 from dynactor.api.admin_api.metrics_path import METRICS_PATH
 from dynactor.api.admin_api.times import iso_time, pace
-from dynactor.api.commands.transfers.transfer_failed import TransferFailed
+from dynactor.api.commands.tables.transfer_failed import TransferFailed
 from dynactor.api.http.server import CannotListen
 from dynactor.api.options.server_settings import ServerSettings
 from dynactor.api.serve.interpreter import set_interpreter

@@ -1,1 +1,1 @@
-"""Exports and imports of tables: their records, and the formats of their files."""
+"""Exports, imports and bulk operations of tables."""

@@ -10,7 +10,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from dynactor.model.transfers.records import (
+from dynactor.model.files.records import (
     UNDECODABLE,
     BadContent,
     Fault,

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from playwright.sync_api import Page, expect
 
-from dynactor.model.transfers.csv_columns import CsvTypes
-from dynactor.model.transfers.records import Csv, Record
+from dynactor.model.files.csv_columns import CsvTypes
+from dynactor.model.files.records import Csv, Record
 from tests.console.conftest import Console, create_table
 from tests.properties import strategies
 from tests.support.clients.clients import boto3_client

@@ -27,8 +27,8 @@ ORDERS: Final = (
     ),
     Order(
         "follower reports the end of its log before storing it",
-        "actors/followers/follower.py",
-        "Follower._end",
+        "actors/followers/partition_follower.py",
+        "PartitionFollower._end",
         "self.ended.set_result",
         "tests/actors/followers/test_subscribers.py",
         [
@@ -48,8 +48,8 @@ ORDERS: Final = (
     ),
     Order(
         "follower looks whether its log ended after reading",
-        "actors/followers/followed_log.py",
-        "FollowedLog.read",
+        "actors/followers/log_progress.py",
+        "LogProgress.read",
         "tail, end =",
         "tests/actors/followers/test_subscribers.py",
         ["test_a_log_that_ends_while_a_follower_reads_the_disk_is_followed_to_its_end"],
@@ -57,8 +57,8 @@ ORDERS: Final = (
     ),
     Order(
         "reader looks whether a log ended after reading it",
-        "actors/followers/followed_log.py",
-        "FollowedLog.read",
+        "actors/followers/log_progress.py",
+        "LogProgress.read",
         "tail, end =",
         "tests/actors/derived/kafka/test_publishing_steps.py",
         [

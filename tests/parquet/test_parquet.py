@@ -10,9 +10,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from dynactor.api.commands.transfers.export_command import ExportOptions, export_table
-from dynactor.api.commands.transfers.parquet_files import write_parquet
-from dynactor.api.commands.transfers.terminal_progress import TerminalProgress
+from dynactor.api.commands.tables.export_command import ExportOptions, export_table
+from dynactor.api.commands.tables.parquet_files import write_parquet
+from dynactor.api.commands.tables.terminal_progress import TerminalProgress
 from tests.support.clients.database_endpoint import DatabaseEndpoint, no_pause
 from tests.support.databases.databases import running_database
 

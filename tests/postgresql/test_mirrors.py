@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import pytest
 
-from dynactor.api.commands.transfers.mirror_state import MirrorState
+from dynactor.api.commands.tables.mirror_state import MirrorState
 from tests.support.clients.clients import WireClient
 from tests.support.clients.wire import Connection, ConnectionLost
 from tests.support.databases.table_backups import items_of

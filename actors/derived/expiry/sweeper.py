@@ -17,7 +17,7 @@ import structlog
 from msgspec import Struct
 
 from dynactor.actors.derived.expiry.expiry_times import Listed
-from dynactor.actors.followers.follower import Follower
+from dynactor.actors.followers.partition_follower import PartitionFollower
 from dynactor.actors.partition.messages import Expired
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.fencing import is_fenced
@@ -86,7 +86,7 @@ class Sweeper:
     def __init__(
         self,
         swept: SweptRange,
-        expirer: Follower,
+        expirer: PartitionFollower,
         expire: Callable[[tuple[bytes, ...]], Awaitable[Expired]],
         shared: SweepEnvironment,
     ) -> None:

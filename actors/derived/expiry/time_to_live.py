@@ -10,7 +10,7 @@ from dynactor.actors.derived.expiry.expiry_times import ExpiryTimes, Listed
 from dynactor.actors.derived.expiry.sweeper import SweepEnvironment, Sweeper, SweptRange
 from dynactor.actors.derived.expiry.time_to_live_settings import TimeToLiveSettings
 from dynactor.actors.feeds.change_feed import ChangeFeed
-from dynactor.actors.followers.log_followers import LogFollowers
+from dynactor.actors.followers.follower_group import FollowerGroup
 from dynactor.actors.followers.scan import TableScan
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.followers import Subscription
@@ -45,7 +45,7 @@ class TimeToLiveActors:
         self._attribute_name = definition.time_to_live.attribute_name
         self._table_id = definition.table_id
         self._scan: TableScan | None = None
-        self._expirers = LogFollowers(
+        self._expirers = FollowerGroup(
             "expirer",
             expiry_subscriber(self._table_id),
             self._feed_times,

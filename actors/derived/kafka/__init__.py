@@ -9,7 +9,7 @@ oversized records, and waits before it retries. A ``TopicSession`` is its connec
 publisher of its own or the publisher that all relays share. The client library is loaded only when
 something is published.
 
-- A log is published after the logs of all its ancestors (``FollowedLogs``). The relay stores a
+- A log is published after the logs of all its ancestors (``TableProgress``). The relay stores a
   checkpoint at the end of each ancestor's log, which keeps this order after a restart.
 - A destination that does not accept records for too long is cut off: its logs are no longer kept.
   When its broker is back, consumers get a gap and then a snapshot.

@@ -22,9 +22,9 @@ from dynactor.actors.derived.kafka.kafka_sink import KafkaSink, relay_contract
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
 from dynactor.actors.derived.kafka.topic_session import TopicSession
 from dynactor.actors.feeds.change_feed import ChangeFeed
-from dynactor.actors.followers.followed_logs import FollowedLogs
 from dynactor.actors.followers.round_follower import RoundFollower, RoundSettings, SnapshotSource
 from dynactor.actors.followers.sink import Delivery
+from dynactor.actors.followers.table_progress import TableProgress
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.actors.table.followers import Subscription
 from dynactor.storage.store import Store
@@ -83,7 +83,7 @@ class KafkaRelay:
         self.in_progress: list[Envelope] = []
         self.contract = relay_contract(settings)
         self._place = place
-        self._logs = FollowedLogs(feeds, store, subscriber_id=place.subscriber, reader=self.name)
+        self._logs = TableProgress(feeds, store, subscriber_id=place.subscriber, reader=self.name)
         self._has_published = asyncio.Event()
         self._trouble: type[BrokerError] | None = BrokerError
         self._sender: KafkaSender | None = None

@@ -24,8 +24,8 @@ from dynactor.actors.derived.kafka.replay_progress import (
 )
 from dynactor.actors.derived.kafka.topic_session import TopicSession
 from dynactor.actors.feeds.change_feed import ChangeFeed
-from dynactor.actors.followers.followed_logs import FollowedLogs
 from dynactor.actors.followers.round_follower import RoundFollower, RoundSettings, SnapshotSource
+from dynactor.actors.followers.table_progress import TableProgress
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.actors.table.followers import Subscription
 from dynactor.storage.store import Store
@@ -75,7 +75,7 @@ class Replay:
         self.contract = replay_contract(settings)
         self._place = place
         self._ended = ended
-        self._logs = FollowedLogs(feeds, store, subscriber_id=place.subscriber, reader=self.name)
+        self._logs = TableProgress(feeds, store, subscriber_id=place.subscriber, reader=self.name)
         sink = KafkaSink(place.source, settings, self.contract)
         session = TopicSession(environment, place.topic, place.subscriber)
         self._sender = KafkaSender(session, sink, self._changed)

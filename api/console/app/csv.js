@@ -1,5 +1,5 @@
 // CSV files of items: the types of their columns, and the values of their cells. The server's
-// imports have the same rules: model/transfers/csv_columns.py.
+// imports have the same rules: model/files/csv_columns.py.
 
 import { TYPES, checkedValue, isNumber, typeOf } from "./values.js";
 

@@ -11,9 +11,9 @@ import anyio
 from msgspec import structs
 
 from dynactor.actors.database.database import Database
-from dynactor.actors.followers.followed_logs import FollowedLogs
 from dynactor.actors.followers.round_follower import SnapshotSource
 from dynactor.actors.followers.stored_checkpoint import first_checkpoints
+from dynactor.actors.followers.table_progress import TableProgress
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.table.followers import ActorFollowing
 from dynactor.actors.table.messages import CreateTable
@@ -69,7 +69,7 @@ async def mirrored(
             rows = first_checkpoints(subscriber, tails)
             await (await store.commit([Group(b"\x7f", None, b"", puts=rows)]))
         feeds = await table.followers.feeds_for(subscriber)
-        logs = FollowedLogs(feeds, store, subscriber_id=subscriber, reader="mirror")
+        logs = TableProgress(feeds, store, subscriber_id=subscriber, reader="mirror")
         source = SnapshotSource(store, SetClock(), "Thread")
         actor = MirrorActor(logs, sender, source, is_new=is_new)
         supervisor = Supervisor(tasks)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from dynactor.actors.feeds.change_feed import ChangeFeed
-from dynactor.actors.followers.follower import Follower
+from dynactor.actors.followers.partition_follower import PartitionFollower
 from dynactor.actors.followers.sink import ChangeOrder, Contract, Gap, MessageSink
 from dynactor.actors.followers.stored_checkpoint import encode_position
 from dynactor.storage import key_layout
@@ -34,7 +34,7 @@ class Counters(MessageSink):
         return ()
 
 
-class Noting(Follower):
+class Noting(PartitionFollower):
     """A follower that records the counters of the changes that it applies."""
 
     def __init__(self, feed: ChangeFeed, after: asyncio.Future[None] | None = None) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from dynactor.actors.database.database import Database
 from dynactor.actors.feeds.change_feed import ChangeFeed, RecentChanges
-from dynactor.actors.followers.follower import Follower
-from dynactor.actors.followers.log_followers import LogFollowers
+from dynactor.actors.followers.follower_group import FollowerGroup
+from dynactor.actors.followers.partition_follower import PartitionFollower
 from dynactor.actors.followers.sink import ChangeOrder, Contract, Delivery, Gap, MessageSink
 from dynactor.actors.followers.stored_checkpoint import first_checkpoints
 from dynactor.actors.runtime.supervisor import Supervisor
@@ -60,7 +60,7 @@ class GatedTable:
     def __init__(self, supervisor: Supervisor, subscriber_id: bytes) -> None:
         self.gate = asyncio.Event()
         self.sink = Gate(self.gate)
-        self.followers = LogFollowers("gate", subscriber_id, lambda _: self.sink, supervisor)
+        self.followers = FollowerGroup("gate", subscriber_id, lambda _: self.sink, supervisor)
 
     def split(self, parent: int, children: Sequence[ChangeFeed]) -> None:
         self.followers.split(parent, children)
@@ -165,4 +165,4 @@ async def test_a_contract_that_no_follower_implements_is_refused(kind: type[Gate
     async with memory_store() as store:
         feed = ChangeFeed(1, store, RecentChanges())
         with pytest.raises(AssertionError):
-            Follower("gate", b"subscriber", feed, kind(asyncio.Event()))
+            PartitionFollower("gate", b"subscriber", feed, kind(asyncio.Event()))

@@ -15,7 +15,7 @@ import pytest
 from dynactor.actors.transfers import decoded_files, import_rows
 from dynactor.actors.transfers.decoded_files import DecodingProcess
 from dynactor.actors.transfers.decoding_process import Begin, FilePart, Job, framed
-from dynactor.api.commands.transfers.table_files import new_definition
+from dynactor.api.commands.tables.table_files import new_definition
 from dynactor.storage.buckets.bucket import BucketError
 from dynactor.storage.buckets.directory_bucket import DirectoryBucket
 from dynactor.storage.catalog import PartitionRange, TableRecord

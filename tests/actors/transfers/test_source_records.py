@@ -12,7 +12,7 @@ import pytest
 
 from dynactor.actors.transfers.import_files import ImportFile
 from dynactor.actors.transfers.source_records import SourceRecords
-from dynactor.model.transfers.records import BadContent, Fault, JsonLines, Record
+from dynactor.model.files.records import BadContent, Fault, JsonLines, Record
 from dynactor.storage.buckets.directory_bucket import DirectoryBucket
 
 

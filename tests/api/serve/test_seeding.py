@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from dynactor.actors.database.database import Database
-from dynactor.api.commands.transfers.transfer_failed import TransferFailed
+from dynactor.api.commands.tables.transfer_failed import TransferFailed
 from dynactor.api.options.read_settings import read_settings
 from dynactor.api.serve.running_server import running_server
 from dynactor.api.serve.seeding import SEED_TAG, DatabaseEndpoint, seed

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from amazon.ion import simpleion
 
-from dynactor.model.transfers.ion_text import record_line
-from dynactor.model.transfers.records import BadContent, Fault, Record, Records
+from dynactor.model.files.ion_text import record_line
+from dynactor.model.files.records import BadContent, Fault, Record, Records
 from dynactor.model.values import item as items
 from dynactor.storage.buckets.ion_records import IonDecoder
 

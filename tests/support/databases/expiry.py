@@ -9,7 +9,7 @@ from dynactor.actors.database.database import Database
 from dynactor.actors.derived.expiry.expiry_times import ExpiryTimes
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveActors, subscriber_id
 from dynactor.actors.feeds.change_feed import ChangeFeed
-from dynactor.actors.followers.follower import Follower
+from dynactor.actors.followers.partition_follower import PartitionFollower
 from dynactor.actors.followers.scan import TableScan
 from dynactor.actors.table.messages import UpdateTimeToLive
 from dynactor.actors.table.table import Table
@@ -40,9 +40,9 @@ async def listed(store: Store, table_id: int) -> set[bytes]:
     return rows - set(key_layout.expiry_ends(table_id))
 
 
-def expirer_of(times: ExpiryTimes, feed: ChangeFeed) -> Follower:
+def expirer_of(times: ExpiryTimes, feed: ChangeFeed) -> PartitionFollower:
     """The follower that maintains the expiry rows for one log."""
-    return Follower("expirer", expiry_subscriber(times.table_id), feed, times)
+    return PartitionFollower("expirer", expiry_subscriber(times.table_id), feed, times)
 
 
 def expiry_scan(times: ExpiryTimes, store: Store, ended: Callable[[], None]) -> TableScan:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dynactor.actors.feeds.change_feed import ChangeFeed
-from dynactor.actors.followers.log_followers import LogFollowers
+from dynactor.actors.followers.follower_group import FollowerGroup
 from dynactor.actors.followers.scan import TableScan
 from dynactor.actors.followers.sink import ChangeOrder, Contract, Delivery, Gap, RowSink
 from dynactor.actors.followers.stored_checkpoint import first_checkpoints
@@ -61,7 +61,7 @@ class CountedTable:
         self._sink = sink
         self._store = store
         self._actors = actors
-        self.followers = LogFollowers("counter", self.subscriber_id, lambda _: sink, actors)
+        self.followers = FollowerGroup("counter", self.subscriber_id, lambda _: sink, actors)
 
     async def start(self) -> None:
         """Start counting, or continue from the checkpoints of an earlier start."""

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from dynactor.actors.feeds.change_feed import ChangeFeed
-from dynactor.actors.followers.followed_logs import FollowedLogs
 from dynactor.actors.followers.round_follower import RoundFollower, RoundSettings, SnapshotSource
 from dynactor.actors.followers.round_sink import Opened, Round, RoundSink
 from dynactor.actors.followers.sink import ChangeOrder, Contract, Gap
+from dynactor.actors.followers.table_progress import TableProgress
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.actors.table.followers import Subscription
 from dynactor.model.values.stored_item import StoredItem
@@ -95,7 +95,7 @@ class MirrorActor:
     contract = Mirror.contract
 
     def __init__(
-        self, logs: FollowedLogs, sender: MirrorSender, source: SnapshotSource, *, is_new: bool
+        self, logs: TableProgress, sender: MirrorSender, source: SnapshotSource, *, is_new: bool
     ) -> None:
         self.name = "mirror"
         self.mailbox = Mailbox(1)

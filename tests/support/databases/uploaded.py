@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from dynactor.api.admin_port.listener import Administered, serving_admin
 from dynactor.api.clients.admin_client import AdminClient
-from dynactor.api.commands.transfers.bulk_door import BulkDoor
+from dynactor.api.commands.tables.bulk_door import BulkDoor
 from dynactor.api.http.browser_access import Access
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.server import listen

@@ -16,8 +16,8 @@ from dynactor.actors.derived.kafka.replay_progress import ReplayStart
 from dynactor.actors.derived.kafka.shared_publisher import SharedPublisher
 from dynactor.actors.feeds.change_feed import ChangeFeed
 from dynactor.actors.followers.checkpoint import Checkpoint
-from dynactor.actors.followers.followed_logs import FollowedLogs
 from dynactor.actors.followers.rounds import RoundMaker
+from dynactor.actors.followers.table_progress import TableProgress
 from dynactor.actors.followers.table_snapshot import TableSnapshot
 from dynactor.actors.phases.destination_messages import EnableDestination
 from dynactor.actors.table.messages import CreateTable
@@ -65,8 +65,8 @@ async def unrecorded_log() -> AsyncIterator[tuple[SteppedStore, PartitionLog]]:
             store.open_all()
 
 
-def relay_logs(store: SteppedStore, log: PartitionLog) -> FollowedLogs:
-    return FollowedLogs([log.feed], store, subscriber_id=SUBSCRIBER, reader="relay")
+def relay_logs(store: SteppedStore, log: PartitionLog) -> TableProgress:
+    return TableProgress([log.feed], store, subscriber_id=SUBSCRIBER, reader="relay")
 
 
 async def test_a_relay_publishes_the_last_change_of_a_log_that_ends_while_it_reads() -> None:

@@ -17,7 +17,7 @@ from dynactor.actors.transfers.decoded_files import DecodingHere
 from dynactor.actors.transfers.table_imports import TableImports
 from dynactor.api.clients.admin_client import AdminRequestFailed
 from dynactor.api.clients.client import RequestFailed
-from dynactor.api.commands.transfers.transfer_failed import TransferFailed
+from dynactor.api.commands.tables.transfer_failed import TransferFailed
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import TableRecord
 from tests.support.databases.transferred import KEYS, item, lines

@@ -1,0 +1,1 @@
+"""Commands that copy the items of tables: import, export and mirror."""

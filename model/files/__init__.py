@@ -1,0 +1,1 @@
+"""The formats of files with items: CSV, JSON and Ion."""
