@@ -27,7 +27,7 @@ from tests.support.servers import server
 from tests.support.servers.cluster import running_cluster
 from tests.support.servers.load_balancer import balanced
 from tests.support.servers.postgresql import Postgresql, running_postgresql
-from tests.support.servers.server import running_server
+from tests.support.servers.server import Server, running_server
 from tests.support.tables.tables import local_index, table, unique_name
 
 # No deadline: on a busy machine any example may be slow. Continuous integration uses the same
@@ -234,6 +234,13 @@ def endpoint(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Ite
         return
     with running_server(*options) as running:
         yield running.endpoint
+
+
+@pytest.fixture(scope="session")
+def default_server() -> Iterator[Server]:
+    """A server in memory with default options, for tests that only read and create no tables."""
+    with running_server("--admin-port", "0") as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

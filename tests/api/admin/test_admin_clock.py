@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
-from tests.api.commands.test_command_line import assert_gives_up
+from tests.api.test_command_line import assert_gives_up
 from tests.support.servers.admin import JSON, admin_port, ask
-from tests.support.servers.server import run_command, running_server
+from tests.support.servers.server import Server, run_command, running_server
 
 START = "2030-01-31T12:00:00Z"
 START_EPOCH_SECONDS = 1_896_091_200.0
@@ -98,14 +99,13 @@ def test_a_web_page_cannot_change_the_clock(standing_port: int, content_type: st
     assert ask(standing_port, "/clock").json == STANDING
 
 
-def test_a_server_in_real_time_reports_no_virtual_clock():
-    with running_server("--admin-port", "0") as server:
-        port = admin_port(server)
-        assert "Virtual clock" not in server.announcement
-        for method, path in [("GET", "/clock"), ("PUT", "/clock"), ("POST", "/clock/step")]:
-            answer = ask(port, path, method, {"seconds": 1})
-            assert answer.status == 404
-            assert "--virtual-clock" in answer.json["message"]
+def test_a_server_in_real_time_reports_no_virtual_clock(default_server: Server):
+    port = admin_port(default_server)
+    assert "Virtual clock" not in default_server.announcement
+    for method, path in [("GET", "/clock"), ("PUT", "/clock"), ("POST", "/clock/step")]:
+        answer = ask(port, path, method, {"seconds": 1})
+        assert answer.status == 404
+        assert "--virtual-clock" in answer.json["message"]
 
 
 def test_the_command_reads_steps_and_sets_the_clock(port: int):
@@ -132,15 +132,13 @@ def test_the_command_finds_its_server_by_an_environment_variable(standing_port: 
     assert done.stdout.startswith("2030-01-31T12:00:00.000Z")
 
 
-def test_the_command_names_the_address_without_a_server():
-    with running_server("--admin-port", "0") as server:
-        place = f"http://127.0.0.1:{admin_port(server)}"
-        assert_gives_up(run_command("clock", "--admin-endpoint", place), "--virtual-clock")
-        assert_gives_up(
-            run_command("clock", "--admin-endpoint", server.endpoint),
-            "is not dynactor's",
-        )
-    assert_gives_up(run_command("clock", "--admin-endpoint", place), "Cannot reach", place)
+def test_the_command_names_the_address_without_a_server(default_server: Server):
+    def clock(endpoint: str) -> CompletedProcess[str]:
+        return run_command("clock", "--admin-endpoint", endpoint)
+
+    assert_gives_up(clock(f"http://127.0.0.1:{admin_port(default_server)}"), "--virtual-clock")
+    assert_gives_up(clock(default_server.endpoint), "is not dynactor's")
+    assert_gives_up(clock("http://127.0.0.1:9"), "Cannot reach", "http://127.0.0.1:9")
 
 
 @pytest.mark.parametrize("start", ["soon", "-1", "nan", "99999999999999"])

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.api.commands.test_command_line import assert_gives_up
+from tests.api.test_command_line import assert_gives_up
 from tests.support.clients.clients import WireClient
 from tests.support.servers.admin import admin_port, ask
 from tests.support.servers.server import Server, run_command, running_server
@@ -118,16 +118,15 @@ def test_a_refused_backup_has_a_reason(served: Served):
     assert_gives_up(served.command("--name", "one"), "There is a backup of that name")
 
 
-def test_a_server_without_a_backup_directory_reports_the_option():
-    with running_server("--admin-port", "0") as server:
-        port = admin_port(server)
-        assert "--backup-dir" in ask(port, "/backups", "POST", {}).json["message"]
-        assert_gives_up(
-            run_command("backup", "--admin-endpoint", f"http://127.0.0.1:{port}"), "--backup-dir"
-        )
-        assert_gives_up(
-            run_command("backup", "--admin-endpoint", server.endpoint), "is not dynactor"
-        )
+def test_a_server_without_a_backup_directory_reports_the_option(default_server: Server):
+    port = admin_port(default_server)
+    assert "--backup-dir" in ask(port, "/backups", "POST", {}).json["message"]
+    assert_gives_up(
+        run_command("backup", "--admin-endpoint", f"http://127.0.0.1:{port}"), "--backup-dir"
+    )
+    assert_gives_up(
+        run_command("backup", "--admin-endpoint", default_server.endpoint), "is not dynactor"
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,17 +14,16 @@ from dynactor.api.http.settings import HttpSettings
 from tests.support.clients.clients import WireClient
 from tests.support.databases.databases import running_database
 from tests.support.servers.admin import admin_port, ask
-from tests.support.servers.server import running_server
+from tests.support.servers.server import Server, running_server
 from tests.support.stores.power_loss import PowerLoss
 from tests.support.stores.store import memory_store
 
 
-def test_a_running_server_is_healthy_and_ready() -> None:
-    with running_server("--admin-port", "0") as server:
-        port = admin_port(server)
-        assert ask(port, "/health").body == b"healthy\n"
-        assert ask(port, "/ready").body == b"ready\n"
-        assert ask(port, "/ready", method="POST").status == 405
+def test_a_running_server_is_healthy_and_ready(default_server: Server) -> None:
+    port = admin_port(default_server)
+    assert ask(port, "/health").body == b"healthy\n"
+    assert ask(port, "/ready").body == b"ready\n"
+    assert ask(port, "/ready", method="POST").status == 405
 
 
 async def test_a_server_is_ready_from_when_it_listens_until_it_stops() -> None:

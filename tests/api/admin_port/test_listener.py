@@ -10,14 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.commands.test_command_line import assert_gives_up
+from tests.api.test_command_line import assert_gives_up
 from tests.support.servers.admin import admin_port, ask, server_with_clock
 from tests.support.servers.server import PROJECT, run_command, running_server
 
 
-def test_the_admin_port_is_open_by_default_and_closed_with_no_admin():
-    with running_server() as server:
-        assert ask(admin_port(server), "/metrics").status == 200
+def test_the_admin_port_is_closed_with_no_admin():
     with running_server("--no-admin") as server:
         assert "Metrics" not in server.announcement
 
@@ -44,8 +42,8 @@ def test_the_next_port_is_used_if_the_first_is_in_use():
     assert 8001 <= first < second <= 8010
 
 
-def test_the_server_prints_the_address_of_its_metrics():
-    with running_server("--admin-port", "0") as server:
+def test_the_server_prints_the_address_of_its_metrics_by_default():
+    with running_server() as server:
         answer = ask(admin_port(server), "/metrics")
         assert server.stop() == 0
     assert answer.status == 200

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import dynactor
-from tests.api.commands.test_command_line import assert_gives_up
+from tests.api.test_command_line import assert_gives_up
 from tests.support.servers.admin import admin_port, ask
 from tests.support.servers.server import Server, run_command, running_server
 
@@ -20,16 +20,15 @@ def port_of(server: Server) -> int:
     return int(server.endpoint.rpartition(":")[2])
 
 
-def test_a_server_reports_only_its_version_store_and_admin_listener():
-    with running_server("--admin-port", "0") as server:
-        answer = ask(port_of(server), "/_dynactor")
-        assert json.loads(answer.body) == {
-            "version": dynactor.__version__,
-            "store": "memory",
-            "admin_endpoint": f"http://127.0.0.1:{admin_port(server)}",
-        }
-        assert ask(port_of(server), "/_dynactor", host="db.example").status == 403
-        assert ask(port_of(server), "/_dynactor/more").status == 404
+def test_a_server_reports_only_its_version_store_and_admin_listener(default_server: Server):
+    port = port_of(default_server)
+    assert json.loads(ask(port, "/_dynactor").body) == {
+        "version": dynactor.__version__,
+        "store": "memory",
+        "admin_endpoint": f"http://127.0.0.1:{admin_port(default_server)}",
+    }
+    assert ask(port, "/_dynactor", host="db.example").status == 403
+    assert ask(port, "/_dynactor/more").status == 404
 
 
 def test_a_server_on_disk_without_an_admin_port_reports_that(tmp_path):
@@ -76,11 +75,10 @@ def test_the_error_for_a_missing_admin_port_names_the_option_of_its_address():
     assert_gives_up(done, "http://127.0.0.1:9", "of another one with --admin-endpoint")
 
 
-def test_another_kind_of_server_is_distinguished_from_dynactor():
-    with running_server("--admin-port", "0") as server:
-        place = f"http://127.0.0.1:{admin_port(server)}"
-        done = run_command("clock", "--endpoint", place)
-        assert_gives_up(done, f"{place} is not dynactor")
+def test_another_kind_of_server_is_distinguished_from_dynactor(default_server: Server):
+    place = f"http://127.0.0.1:{admin_port(default_server)}"
+    done = run_command("clock", "--endpoint", place)
+    assert_gives_up(done, f"{place} is not dynactor")
 
 
 @pytest.mark.parametrize("place", ["127.0.0.1:8000", "ftp://127.0.0.1", "http://", "http://[::1"])
@@ -96,9 +94,8 @@ def test_a_server_on_all_addresses_prints_a_usable_address():
         assert ask(port_of(server), "/").status == 200
 
 
-def test_the_error_for_a_host_names_the_option_that_allows_it():
-    with running_server("--admin-port", "0") as server:
-        for port in (port_of(server), admin_port(server)):
-            body = ask(port, "/metrics", host="db.example:8000").body.decode()
-            assert "allow it by --allowed-hosts db.example" in body
-            assert "--allowed-hosts" not in ask(port, "/metrics", host="a b").body.decode()
+def test_the_error_for_a_host_names_the_option_that_allows_it(default_server: Server):
+    for port in (port_of(default_server), admin_port(default_server)):
+        body = ask(port, "/metrics", host="db.example:8000").body.decode()
+        assert "allow it by --allowed-hosts db.example" in body
+        assert "--allowed-hosts" not in ask(port, "/metrics", host="a b").body.decode()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.commands.test_command_line import assert_gives_up
+from tests.api.test_command_line import assert_gives_up
 from tests.support.clients.clients import WireClient
 from tests.support.servers.server import run_command, running_server
 from tests.support.tables.tables import definition, local_index

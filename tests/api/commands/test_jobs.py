@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.api.commands.test_command_line import assert_gives_up
+from tests.api.test_command_line import assert_gives_up
 from tests.support.databases.transferred import KEYS
 from tests.support.servers.admin import admin_port, ask
 from tests.support.servers.server import run_command, running_server

@@ -27,7 +27,7 @@ from dynactor.api.http.server import listen
 from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
 from dynactor.streams.kafka.broker import Unreachable
 from dynactor.streams.sequence_number import SequenceNumber
-from tests.api.commands.test_command_line import assert_gives_up
+from tests.api.test_command_line import assert_gives_up
 from tests.support.clients.clients import WireClient
 from tests.support.databases.databases import put, running_database, thread
 from tests.support.databases.published import (

@@ -22,7 +22,7 @@ from botocore.exceptions import (
 import dynactor.testing
 from tests.support.clients.clients import WireClient
 from tests.support.servers.admin import admin_port, ask
-from tests.support.servers.server import running_server
+from tests.support.servers.server import Server
 from tests.support.tables.tables import definition
 
 KEY = {"pk": {"S": "1"}}
@@ -390,8 +390,7 @@ def test_faults_of_connections_are_injected_in_the_full_lane(suite: Suite):
     assert [each["injected"] for each in suite.faults.rules] == [1, 1, 1]
 
 
-def test_without_the_option_no_fault_is_injected():
-    with running_server("--admin-port", "0") as server:
-        answer = ask(admin_port(server), "/faults", "POST", {"fault": "throttling"})
-        assert answer.status == 403
-        assert "--allow-faults" in answer.json["message"]
+def test_without_the_option_no_fault_is_injected(default_server: Server):
+    answer = ask(admin_port(default_server), "/faults", "POST", {"fault": "throttling"})
+    assert answer.status == 403
+    assert "--allow-faults" in answer.json["message"]

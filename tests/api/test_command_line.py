@@ -15,7 +15,7 @@ import pytest
 from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.servers.cancelled_server import CANCEL
 from tests.support.servers.cancelled_server import MODULE as CANCELLED
-from tests.support.servers.server import PROJECT, run_command, running_server
+from tests.support.servers.server import PROJECT, Server, run_command, running_server
 
 
 def assert_gives_up(done: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -85,17 +85,16 @@ def test_the_server_prints_its_address_its_data_directory_and_a_command_to_paste
     assert process.returncode == 0
 
 
-def test_the_printed_command_works():
-    with running_server() as server:
-        dynamodb = boto3.resource(
-            "dynamodb",
-            endpoint_url=server.endpoint,
-            region_name="us-east-1",
-            aws_access_key_id="any",
-            aws_secret_access_key="any",
-        )
-        assert list(dynamodb.tables.all()) == []
-        dynamodb.meta.client.close()
+def test_the_printed_command_works(default_server: Server):
+    dynamodb = boto3.resource(
+        "dynamodb",
+        endpoint_url=default_server.endpoint,
+        region_name="us-east-1",
+        aws_access_key_id="any",
+        aws_secret_access_key="any",
+    )
+    assert list(dynamodb.tables.all()) == []
+    dynamodb.meta.client.close()
 
 
 def test_the_error_for_a_port_in_use_names_it():
