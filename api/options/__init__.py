@@ -1,1 +1,1 @@
-"""The options of ``dynactor serve``, from the command line, the environment and a file."""
+"""The options of ``dynactor serve``: collected from the settings that they set, and checked."""

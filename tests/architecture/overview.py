@@ -19,7 +19,7 @@ from tests.architecture.sources import FLOORS, PROJECT, SOURCES, text_of, tree
 
 MOST_FUNCTION_LINES: Final = 60
 MOST_FILE_LINES: Final = 500
-# What is longer, with the reason. This table may only become shorter.
+# The reason of each function and file that is longer. This table may only become shorter.
 REASONS: Final = {
     "api/http/fast_lane.py": "one state machine; a call between its parts costs time per request",
     "api/http/protocol.py": "the path of each request; a call between its parts costs time, too",

@@ -24,9 +24,13 @@ NOBODY = ("--admin-endpoint", "http://127.0.0.1:9")
 
 PARSER = {"attr", "attrs", "cyclopts", "docstring_parser", "typing_extensions"}
 CLIENT = PARSER | {"msgspec"}
-COMMAND_LINE = {"dynactor", "dynactor.api", "dynactor.api.command_line"} | {
-    f"dynactor.{name}"
-    for name in ("api.environment_variables", "model", "model.configuration_error")
+COMMAND_LINE = {
+    "dynactor",
+    "dynactor.api",
+    "dynactor.api.command_line",
+    "dynactor.api.environment_variables",
+    "dynactor.model",
+    "dynactor.model.configuration_error",
 }
 ADMIN_CLIENT = COMMAND_LINE | {
     f"dynactor.api.{name}"
