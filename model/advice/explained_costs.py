@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from dynactor.model.capacity import (
     Receipt,
@@ -55,7 +55,7 @@ class Read(Struct, frozen=True, rename="pascal", omit_defaults=True):
     blocks: int
     consistent: bool
     units: float
-    charged_resource: str
+    charged_resource: str = field(name="UnitsOf")
     rules: tuple[str, ...]
     index: str | None = None
     evaluated: int | None = None
@@ -71,7 +71,7 @@ class WrittenEntry(Struct, frozen=True, rename="pascal", omit_defaults=True):
     index: str
     change: EntryChange
     units: int
-    charged_resource: str
+    charged_resource: str = field(name="UnitsOf")
     rules: tuple[str, ...]
     bytes_before: int | None = None
     bytes_after: int | None = None

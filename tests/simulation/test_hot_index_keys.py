@@ -18,11 +18,11 @@ from tests.support.environment.virtual_load import (
     INDEX_ID,
     Outcome,
     Writes,
-    charged_resource,
     limits,
     offer_second,
     provisioned,
     reasons_of,
+    taken_units,
 )
 
 UNITS = 20_000
@@ -85,7 +85,7 @@ def test_two_index_key_values_are_limited_to_the_units_of_two_partitions():
 
     outcomes = [load.offer(second) for second in range(10)]
 
-    assert charged_resource(outcomes) == [2_000] * 10
+    assert taken_units(outcomes) == [2_000] * 10
     assert reasons_of(outcomes) == {KEY_RANGE}
 
 

@@ -13,12 +13,12 @@ import pytest
 from dynactor.model.keys.key import partition_hash
 from tests.support.environment.virtual_load import (
     Writes,
-    charged_resource,
     limits,
     offer,
     on_demand,
     provisioned,
     reasons_of,
+    taken_units,
 )
 
 KEY_RANGE = "TableWriteKeyRangeThroughputExceeded"
@@ -35,7 +35,7 @@ def suffixed_load(partitions: int) -> list[Writes]:
 def test_one_key_is_limited_to_the_units_of_its_partition(throughput):
     outcomes = offer(limits(throughput, 10), [Writes(3, 500, 10)], range(20))
 
-    assert charged_resource(outcomes) == [1_000] * 20
+    assert taken_units(outcomes) == [1_000] * 20
     assert reasons_of(outcomes) == {KEY_RANGE}
 
 
@@ -49,8 +49,8 @@ def test_a_collection_split_by_sort_key_accepts_more(throughput):
     table.table.split(11, (14, 15), 5)
     quarters = offer(table, [Writes(number, 100, 10) for number in range(12, 16)], range(5, 9))
 
-    assert charged_resource(halves) == [2_000] * 4
-    assert charged_resource(quarters) == [4_000] * 4
+    assert taken_units(halves) == [2_000] * 4
+    assert taken_units(quarters) == [4_000] * 4
 
 
 def test_suffixes_in_the_same_partition_share_its_units():
@@ -61,7 +61,7 @@ def test_suffixes_in_the_same_partition_share_its_units():
 
     occupied = len(Counter(writes.partition for writes in load))
     assert occupied < 5
-    assert charged_resource(outcomes) == [1_000 * occupied] * 5
+    assert taken_units(outcomes) == [1_000 * occupied] * 5
     assert reasons_of(outcomes) == {KEY_RANGE}
 
 
@@ -69,5 +69,5 @@ def test_five_suffixes_take_five_partitions_units_once_the_table_is_warm():
     """A11: warmed for 40,000 units, each suffix has a partition of its own."""
     outcomes = offer(limits(on_demand(warm_writes=40_000), 40), suffixed_load(40), range(5))
 
-    assert charged_resource(outcomes) == [5_000] * 5
+    assert taken_units(outcomes) == [5_000] * 5
     assert not reasons_of(outcomes)

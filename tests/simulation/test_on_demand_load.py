@@ -9,13 +9,13 @@ from tests.support.environment.virtual_load import (
     INDEX_ID,
     Outcome,
     Writes,
-    charged_resource,
     limits,
     offer,
     offer_second,
     on_demand,
     provisioned,
     reasons_of,
+    taken_units,
 )
 
 # The largest items: 400 units each.
@@ -40,7 +40,7 @@ def test_a_new_table_takes_4000_units_and_doubles_its_previous_peak_in_half_an_h
             numbers = [*numbers[1:], *children]
 
     halves = [outcomes[at : at + HALF_HOUR] for at in range(0, len(outcomes), HALF_HOUR)]
-    means = [sum(charged_resource(half)) / HALF_HOUR for half in halves]
+    means = [sum(taken_units(half)) / HALF_HOUR for half in halves]
     assert means == pytest.approx([4_000, 8_000, 16_000, 20_000], rel=0.005)
     assert reasons_of(outcomes) == {KEY_RANGE}
     assert not reasons_of(halves[3][10:])
@@ -58,7 +58,7 @@ def test_one_partition_of_a_new_table_takes_1000_units_and_saves_nothing():
 
     outcomes = offer(table, [Writes(0, 1_200)], range(300, 310))
 
-    assert charged_resource(outcomes) == [1_000] * 10
+    assert taken_units(outcomes) == [1_000] * 10
     assert reasons_of(outcomes) == {KEY_RANGE}
 
 
@@ -68,15 +68,15 @@ def test_a_maximum_bounds_a_table_after_it_has_used_its_savings():
 
     outcomes = offer(table, load, range(300, 420))
 
-    assert charged_resource(outcomes[:99]) == [2_000] * 99
-    assert charged_resource(outcomes[101:]) == pytest.approx([500] * 19, abs=1)
+    assert taken_units(outcomes[:99]) == [2_000] * 99
+    assert taken_units(outcomes[101:]) == pytest.approx([500] * 19, abs=1)
     assert reasons_of(outcomes) == {MAXIMUM}
 
 
 def test_a_new_maximum_takes_effect_at_once():
     outcomes = offer(limits(on_demand(max_writes=500), 4), [Writes(0, 900)], range(10))
 
-    assert sum(charged_resource(outcomes)) == pytest.approx(500 + 10 * 500, abs=1)
+    assert sum(taken_units(outcomes)) == pytest.approx(500 + 10 * 500, abs=1)
     assert reasons_of(outcomes) == {MAXIMUM}
 
 
@@ -85,7 +85,7 @@ def test_a_maximum_of_an_index_refuses_the_tables_writes():
 
     outcomes = offer(table, [Writes(0, 900, index_partition=1)], range(10))
 
-    assert sum(charged_resource(outcomes)) == pytest.approx(200 + 10 * 200, abs=1)
+    assert sum(taken_units(outcomes)) == pytest.approx(200 + 10 * 200, abs=1)
     assert reasons_of(outcomes) == {"IndexWriteMaxOnDemandThroughputExceeded"}
 
 
@@ -94,7 +94,7 @@ def test_a_warmed_table_takes_its_warm_throughput_at_once():
 
     outcomes = offer(limits(on_demand(warm_writes=20_000), 20), load, range(5))
 
-    assert charged_resource(outcomes) == [20_000] * 5
+    assert taken_units(outcomes) == [20_000] * 5
 
 
 def test_the_error_at_the_accounts_quota_names_the_quota():
@@ -102,7 +102,7 @@ def test_the_error_at_the_accounts_quota_names_the_quota():
 
     outcomes = offer(limits(on_demand(warm_writes=40_000), 50), load, range(5))
 
-    assert charged_resource(outcomes) == [40_000] * 5
+    assert taken_units(outcomes) == [40_000] * 5
     assert reasons_of(outcomes) == {"TableWriteAccountLimitExceeded"}
 
 
@@ -111,7 +111,7 @@ def test_a_table_that_becomes_on_demand_keeps_its_throughput():
     table.table.change(on_demand(), 100)
     load = [Writes(partition, 10, 100) for partition in range(9)]
 
-    assert charged_resource(offer(table, load, range(100, 103))) == [9_000] * 3
+    assert taken_units(offer(table, load, range(100, 103))) == [9_000] * 3
 
 
 def test_a_short_peak_counts_as_the_mean_of_its_minute():
@@ -131,6 +131,6 @@ def test_an_index_of_an_on_demand_table_has_its_own_partitions():
 
     outcomes = offer(table, load, range(5))
 
-    assert charged_resource(outcomes) == pytest.approx([1_000] * 5, abs=90)
+    assert taken_units(outcomes) == pytest.approx([1_000] * 5, abs=90)
     assert reasons_of(outcomes) == {"IndexWriteKeyRangeThroughputExceeded"}
     assert table.indexes[INDEX_ID].writes.readings(5)[2].taken_units == pytest.approx(5_000, abs=90)

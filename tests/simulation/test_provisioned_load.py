@@ -6,13 +6,13 @@ import pytest
 
 from tests.support.environment.virtual_load import (
     Writes,
-    charged_resource,
     limits,
     offer,
     offer_second,
     on_demand,
     provisioned,
     reasons_of,
+    taken_units,
 )
 
 # The units that a partition saves in 300 seconds.
@@ -27,9 +27,9 @@ def test_an_idle_partition_takes_its_ceiling_until_its_savings_are_used():
 
     outcomes = offer(table, [Writes(0, 1_200)], range(IDLE, IDLE + 60))
 
-    assert charged_resource(outcomes[:33]) == [1_000] * 33
+    assert taken_units(outcomes[:33]) == [1_000] * 33
     assert outcomes[33].units == pytest.approx(400, abs=1)
-    assert charged_resource(outcomes[34:]) == pytest.approx([100] * 26, abs=1)
+    assert taken_units(outcomes[34:]) == pytest.approx([100] * 26, abs=1)
     assert reasons_of(outcomes[:33]) == {KEY_RANGE}
     assert reasons_of(outcomes[34:]) == {PROVISIONED}
 
@@ -39,15 +39,15 @@ def test_a_partition_saves_no_more_than_300_seconds_of_units():
 
     outcomes = offer(table, [Writes(0, 1_200)], range(10 * IDLE, 10 * IDLE + 60))
 
-    assert sum(charged_resource(outcomes)) == pytest.approx(30_000 + 60 * 100, abs=2)
+    assert sum(taken_units(outcomes)) == pytest.approx(30_000 + 60 * 100, abs=2)
 
 
 def test_a_new_table_has_300_seconds_of_units_and_then_takes_new_ones():
     """30,000 units: the first 33 seconds use 900 each in addition to new ones."""
     outcomes = offer(limits(provisioned(100), 1), [Writes(0, 1_200)], range(60))
 
-    assert charged_resource(outcomes[:33]) == [1_000] * 33
-    assert sum(charged_resource(outcomes)) == pytest.approx(30_000 + 60 * 100, abs=2)
+    assert taken_units(outcomes[:33]) == [1_000] * 33
+    assert sum(taken_units(outcomes)) == pytest.approx(30_000 + 60 * 100, abs=2)
     assert reasons_of(outcomes[34:]) == {PROVISIONED}
 
 
@@ -55,9 +55,9 @@ def test_a_new_table_of_5_units_accepts_its_initial_units_of_2000_writes():
     """1,500 are saved: they last while requests are faster than five a second."""
     outcomes = offer(limits(provisioned(5), 1), [Writes(0, 200)], range(20))
 
-    assert charged_resource(outcomes[:7]) == [200] * 7
-    assert sum(charged_resource(outcomes)) == pytest.approx(1_500 + 20 * 5, abs=2)
-    assert charged_resource(outcomes[8:]) == pytest.approx([5] * 12, abs=1)
+    assert taken_units(outcomes[:7]) == [200] * 7
+    assert sum(taken_units(outcomes)) == pytest.approx(1_500 + 20 * 5, abs=2)
+    assert taken_units(outcomes[8:]) == pytest.approx([5] * 12, abs=1)
 
 
 def test_a_busy_partition_uses_its_savings_and_then_the_unused_units_of_others():
@@ -65,9 +65,9 @@ def test_a_busy_partition_uses_its_savings_and_then_the_unused_units_of_others()
 
     outcomes = offer(table, [Writes(0, 1_200)], range(IDLE, IDLE + 120))
 
-    assert charged_resource(outcomes[:33]) == [1_000] * 33
-    assert charged_resource(outcomes[35:]) == pytest.approx([400] * 85, abs=31)
-    assert sum(charged_resource(outcomes[35:])) == pytest.approx(85 * 400, abs=31)
+    assert taken_units(outcomes[:33]) == [1_000] * 33
+    assert taken_units(outcomes[35:]) == pytest.approx([400] * 85, abs=31)
+    assert sum(taken_units(outcomes[35:])) == pytest.approx(85 * 400, abs=31)
     assert reasons_of(outcomes[35:]) == {PROVISIONED}
 
 
@@ -77,7 +77,7 @@ def test_lending_does_not_reduce_the_savings_of_the_lenders():
 
     outcomes = offer(table, [Writes(1, 1_200)], range(IDLE + 120, IDLE + 180))
 
-    assert charged_resource(outcomes[:33]) == [1_000] * 33
+    assert taken_units(outcomes[:33]) == [1_000] * 33
 
 
 def test_a_partition_that_others_borrow_from_keeps_its_own_share():
@@ -105,7 +105,7 @@ def test_lending_ends_at_the_ceiling_of_a_partition():
 
     outcomes = offer(table, [Writes(0, 2_000)], range(30))
 
-    assert charged_resource(outcomes) == [1_000] * 30
+    assert taken_units(outcomes) == [1_000] * 30
     assert reasons_of(outcomes) == {KEY_RANGE}
 
 
@@ -114,7 +114,7 @@ def test_constant_load_at_the_provisioned_rate_is_always_accepted():
 
     outcomes = offer(limits(provisioned(400), 4, saved_seconds=1), load, range(400))
 
-    assert charged_resource(outcomes) == [400] * 400
+    assert taken_units(outcomes) == [400] * 400
 
 
 def test_bursts_are_accepted_where_their_mean_is_provisioned():
@@ -124,7 +124,7 @@ def test_bursts_are_accepted_where_their_mean_is_provisioned():
     for minute in range(5, 15):
         outcomes += offer(table, [Writes(0, 600)], range(minute * 60, minute * 60 + 10))
 
-    assert charged_resource(outcomes) == [600] * 100
+    assert taken_units(outcomes) == [600] * 100
 
 
 def test_bursts_above_the_mean_use_exactly_the_savings():
@@ -133,7 +133,7 @@ def test_bursts_above_the_mean_use_exactly_the_savings():
     taken = []
     for minute in range(5, 35):
         outcomes = offer(table, [Writes(0, 900)], range(minute * 60, minute * 60 + 10))
-        taken.append(sum(charged_resource(outcomes)))
+        taken.append(sum(taken_units(outcomes)))
 
     assert taken[:7] == [9_000] * 7
     assert taken[-10:] == pytest.approx([6_000] * 10, abs=2)
@@ -145,7 +145,7 @@ def test_skewed_load_within_the_tables_units_is_accepted_with_nothing_saved():
 
     outcomes = offer(limits(provisioned(400), 4, saved_seconds=1), load, range(60))
 
-    assert charged_resource(outcomes[3:]) == [400] * 57
+    assert taken_units(outcomes[3:]) == [400] * 57
 
 
 def test_growing_load_is_accepted_up_to_the_provisioned_and_saved_units():
@@ -170,8 +170,8 @@ def test_a_new_index_has_300_seconds_of_units_of_its_own():
 
     outcomes = offer(table, [Writes(0, 100, index_partition=0)], range(20))
 
-    assert charged_resource(outcomes[:6]) == [100] * 6
-    assert sum(charged_resource(outcomes)) == pytest.approx(600 + 20 * 2, abs=2)
+    assert taken_units(outcomes[:6]) == [100] * 6
+    assert sum(taken_units(outcomes)) == pytest.approx(600 + 20 * 2, abs=2)
     assert reasons_of(outcomes) == {"IndexWriteProvisionedThroughputExceeded"}
 
 
@@ -181,7 +181,7 @@ def test_a_table_that_becomes_provisioned_has_300_seconds_of_units():
 
     outcomes = offer(table, [Writes(0, 200)], range(50, 70))
 
-    assert sum(charged_resource(outcomes)) == pytest.approx(1_500 + 20 * 5, abs=2)
+    assert sum(taken_units(outcomes)) == pytest.approx(1_500 + 20 * 5, abs=2)
 
 
 def test_an_index_with_fewer_units_slows_the_table_down():
@@ -191,7 +191,7 @@ def test_an_index_with_fewer_units_slows_the_table_down():
 
     outcomes = offer(table, load, range(60))
 
-    assert sum(charged_resource(outcomes)) == pytest.approx(60 * 200 + 200, abs=2)
+    assert sum(taken_units(outcomes)) == pytest.approx(60 * 200 + 200, abs=2)
     assert reasons_of(outcomes) == {"IndexWriteProvisionedThroughputExceeded"}
 
 

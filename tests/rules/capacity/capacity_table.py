@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.rules.global_indexes.game_scores import eventually, global_index
-from tests.rules.local_indexes.thread import Item, Units, charged_resource, units
+from tests.rules.local_indexes.thread import Item, Units, consumed_units, units
 from tests.support.clients.clients import WireClient
 from tests.support.tables.tables import local_index
 
@@ -173,7 +173,7 @@ class Bench:
         )
         assert answer["UnprocessedItems"] == {}
         [consumed] = answer["ConsumedCapacity"]
-        return charged_resource(consumed)
+        return consumed_units(consumed)
 
     def _failed_put(self, case: Case) -> Units:
         [item] = self._after(case)
@@ -256,7 +256,7 @@ class Bench:
         request = {"Statements": statements, "ReturnConsumedCapacity": "INDEXES"}
         answer = self._call("BatchExecuteStatement", request)
         assert not any("Error" in one for one in answer["Responses"]), answer
-        each = [charged_resource(consumed) for consumed in answer["ConsumedCapacity"]]
+        each = [consumed_units(consumed) for consumed in answer["ConsumedCapacity"]]
         indexes = {name for one in each for name in one.indexes}
         return Units(
             sum(one.total for one in each),
@@ -286,7 +286,7 @@ class Bench:
         )
         assert len(answer["Responses"][self._table]) == int(case.after)
         [consumed] = answer["ConsumedCapacity"]
-        return charged_resource(consumed)
+        return consumed_units(consumed)
 
     def _query(self, case: Case) -> Units:
         request = _page(case)

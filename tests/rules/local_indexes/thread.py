@@ -120,10 +120,10 @@ class Units(NamedTuple):
 
 def units(answer: dict[str, Any]) -> Units:
     """The consumed units in an answer; missing parts are zero."""
-    return charged_resource(answer["ConsumedCapacity"])
+    return consumed_units(answer["ConsumedCapacity"])
 
 
-def charged_resource(consumed: dict[str, Any]) -> Units:
+def consumed_units(consumed: dict[str, Any]) -> Units:
     """The units of one entry of a batch's answer."""
     kinds = ("LocalSecondaryIndexes", "GlobalSecondaryIndexes")
     return Units(

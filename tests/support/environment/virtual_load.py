@@ -121,7 +121,7 @@ def offer(table: TableLimits, load: Sequence[Writes], seconds: Iterable[int]) ->
     return [offer_second(table, load, second) for second in seconds]
 
 
-def charged_resource(outcomes: Iterable[Outcome]) -> list[float]:
+def taken_units(outcomes: Iterable[Outcome]) -> list[float]:
     """The units accepted in each second."""
     return [outcome.units for outcome in outcomes]
 

@@ -18,7 +18,7 @@ from tests.rules.capacity.capacity_table import (
     cases,
     extract_key,
 )
-from tests.rules.local_indexes.thread import Units, charged_resource
+from tests.rules.local_indexes.thread import Units, consumed_units
 from tests.support.clients.clients import Answer, WireClient
 from tests.support.servers.server import PROJECT, running_server
 from tests.support.tables.tables import global_index, local_index, table, wait_until_indexes_active
@@ -72,7 +72,7 @@ class Explaining(WireClient):
         consumed = body.get("ConsumedCapacity")
         if consumed is not None:
             told = [
-                charged_resource(each)
+                consumed_units(each)
                 for each in (consumed if type(consumed) is list else [consumed])
             ]
             explanation = explained(answer)
@@ -499,7 +499,7 @@ def transact(wire: WireClient, *actions: dict[str, Any], **members: Any) -> Answ
 
 
 def consumed(answer: Answer) -> Units:
-    return summed([charged_resource(each) for each in answer.json["ConsumedCapacity"]])
+    return summed([consumed_units(each) for each in answer.json["ConsumedCapacity"]])
 
 
 def test_a_transaction_of_writes_takes_double_units_of_each_item(wire, indexed, simple, pk):
