@@ -67,6 +67,7 @@ class StreamRegistry(Part):
             if stream.table_id in here
             or (self._settings.is_leader and stream.table_id not in elsewhere)
         }
+        self._closing.clear()
 
     async def load_table(self, table_id: int) -> None:
         """Load the streams of one table, which this node has become the home of."""
@@ -244,14 +245,21 @@ class StreamRegistry(Part):
 
     @contextmanager
     def ending(self, stream: Stream) -> Iterator[None]:
-        """Hide records after the ends of a stream's shards while the ends are being committed."""
+        """Hide records after the ends of a stream's shards while the ends are being committed.
+
+        They stay hidden after a commit of unknown outcome, until the streams are loaded again: if
+        it was written, the records belong to other shards.
+        """
         self._closing = {
             shard.shard_id: shard.last for shard in stream.shards if shard.last is not None
         }
         try:
             yield
-        finally:
-            self._closing.clear()
+        except StoreError as error:
+            if not isinstance(error, Unknown):
+                self._closing.clear()
+            raise
+        self._closing.clear()
 
     def split(
         self, table_id: int, parent: int, last: int, children: tuple[int, int], now: float

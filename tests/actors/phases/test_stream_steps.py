@@ -22,8 +22,9 @@ from dynactor.model.errors import (
 from dynactor.model.keys import key as keys
 from dynactor.model.tables.stream_rules import StreamChange
 from dynactor.model.tables.table_edits import TableEdit
-from dynactor.storage import key_layout
-from dynactor.storage.store import Full, NotCached, Row, Store, View
+from dynactor.storage import catalog, key_layout
+from dynactor.storage.store import Full, NotCached, Row, Store, StoreError, Unknown, View
+from dynactor.streams import shard as shards
 from dynactor.streams.shard import Shard, ShardSettings, Stream
 from tests.support.databases.databases import (
     SetClock,
@@ -207,6 +208,24 @@ async def test_a_roll_of_a_shard_that_the_store_refuses_is_not_visible() -> None
         it.store.gate_before(commits_that_put(it.row)).fail(Full("the disk is full"))
         await it.database.actor.keep_streams()
         assert it.stream == before
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"), [(Unknown("lost"), [1, 2, 3]), (Full("the disk is full"), [1, 2, 3, 4])]
+)
+async def test_an_end_of_unknown_outcome_hides_later_records_until_the_streams_are_loaded(
+    error: StoreError, shown: list[int]
+) -> None:
+    async with streamed() as it:
+        registry = it.database.part(StreamRegistry)
+        [shard] = it.shards
+        rolled = shards.rolled(it.stream, {it.number: WRITES}, it.clock.now_epoch_seconds(), 0)
+        with pytest.raises(type(error)), registry.ending(rolled):
+            raise error
+        await it.write(WRITES)
+        assert await it.read(shard) == shown
+        await registry.load(await catalog.load(it.store.latest))
+        assert await it.read(shard) == [1, 2, 3, 4]
 
 
 async def test_readers_are_notified_of_trimming_before_records_are_deleted() -> None:
