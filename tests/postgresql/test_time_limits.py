@@ -47,8 +47,11 @@ async def test_a_snapshot_ends_with_its_connection(postgresql: Postgresql) -> No
 async def test_the_locks_of_a_terminated_connection_end_without_an_error(
     postgresql: Postgresql,
 ) -> None:
-    async with postgresql_store(postgresql.url()) as store, store.locked([HEAD]) as locked:
-        locked._connection.terminate()  # type: ignore[attr-defined]
+    async with postgresql_store(postgresql.url()) as store:
+        async with store.locked([HEAD]) as locked:
+            locked._connection.terminate()  # type: ignore[attr-defined]
+        async with store.locked([HEAD]) as again:
+            assert again is not locked
 
 
 async def test_a_commit_whose_connection_is_terminated_has_an_unknown_outcome(
