@@ -52,12 +52,18 @@ class ChangedKeys:
 
 
 class _AllKeys(ChangedKeys):
-    """Treats every row as changed."""
+    """Treats every row as changed, and records nothing."""
+
+    def begin_next(self) -> ChangedKeys:
+        return self
+
+    def note(self, groups: Sequence[Group]) -> None:
+        pass
 
     def __contains__(self, key: bytes) -> bool:
         return True
 
 
 # Counts every key as changed. Used for long-lived states, because recording their later changes
-# would use much memory.
+# would use much memory, and for an engine in memory, whose reads never wait for a disk.
 ALL_KEYS: Final[ChangedKeys] = _AllKeys()

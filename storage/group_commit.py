@@ -15,7 +15,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Thread
 from time import perf_counter_ns
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from dynactor.model.latency_histogram import LatencyHistogram
 from dynactor.storage.store import Unknown
@@ -28,6 +28,40 @@ _QUIET_TURNS: Final = 16
 _LONGEST_SECONDS: Final = 0.008
 
 T = TypeVar("T")
+
+
+class Commits(Protocol):
+    """The accepted commits, and when they are durable."""
+
+    # Whether the outcome of a commit is unknown. Then no more commits are accepted.
+    has_failed: bool
+
+    def accepted(self) -> Future[None]:
+        """Return the future of a commit that the store has just accepted.
+
+        Each commit has its own, so canceling one waiter does not affect the others.
+        """
+        ...
+
+    def behind_accepted(self) -> Future[None]:
+        """A future that completes once all commits so far are durable; this starts no sync."""
+        ...
+
+    @property
+    def waiting_count(self) -> int:
+        """The number of commits that wait for the start or the end of a sync."""
+        ...
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether every accepted commit is durable."""
+        ...
+
+    async def wait_idle(self) -> None:
+        """Wait until every accepted commit is durable."""
+
+    def stop(self) -> None:
+        """End the thread. Only valid while idle."""
 
 
 class Synchronizer(Generic[T]):
@@ -76,10 +110,7 @@ class Synchronizer(Generic[T]):
         self._thread.start()
 
     def accepted(self) -> Future[None]:
-        """Return the future of a commit that the store has just accepted.
-
-        Each commit has its own, so canceling one waiter does not affect the others.
-        """
+        """See Commits."""
         assert not self.has_failed, "no commit is accepted after a failed sync"
         future = self._loop.create_future()
         self._waiting.append(future)
@@ -92,7 +123,7 @@ class Synchronizer(Generic[T]):
         return future
 
     def behind_accepted(self) -> Future[None]:
-        """A future that completes once all commits so far are durable; this starts no sync."""
+        """See Commits."""
         future = self._loop.create_future()
         if self._waiting:
             self._waiting.append(future)
@@ -104,23 +135,23 @@ class Synchronizer(Generic[T]):
 
     @property
     def waiting_count(self) -> int:
-        """The number of commits that wait for the start or the end of a sync."""
+        """See Commits."""
         return len(self._waiting) + len(self._covered)
 
     @property
     def is_idle(self) -> bool:
-        """Whether a sync has covered every accepted commit."""
+        """See Commits."""
         return not (self._running or self._scheduled)
 
     async def wait_idle(self) -> None:
-        """Wait until a sync has covered every accepted commit."""
+        """See Commits."""
         if not self.is_idle:
             if self._idle is None:
                 self._idle = self._loop.create_future()
             await asyncio.shield(self._idle)
 
     def stop(self) -> None:
-        """End the thread. Only valid while idle."""
+        """See Commits."""
         assert self.is_idle
         self._marks.put(None)
         self._thread.join()

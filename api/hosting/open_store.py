@@ -9,8 +9,9 @@ from dynactor.api.hosting.open_postgresql import open_postgresql
 from dynactor.api.hosting.store_settings import StoreSettings
 from dynactor.storage.backup_mark import drop_backup_mark, refuse_backup
 from dynactor.storage.copies import refuse_unfinished_copy
+from dynactor.storage.rocks.memory_store import open_rocks_in_memory
 from dynactor.storage.rocks.options import RocksOptions
-from dynactor.storage.rocks.store import open_rocks, open_rocks_in_memory
+from dynactor.storage.rocks.store import open_rocks
 from dynactor.storage.store import Store
 
 

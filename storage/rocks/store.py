@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple, ParamSpec, TypeVar
+from typing import NamedTuple, ParamSpec, TypeVar
 from weakref import WeakSet
 
 import structlog
@@ -28,17 +28,16 @@ from dynactor.storage.attempt_interval import AttemptInterval
 from dynactor.storage.backup_mark import mark_as_backup
 from dynactor.storage.changed_keys import ChangedKeys
 from dynactor.storage.data_directory import open_data_directory
-from dynactor.storage.group_commit import Synchronizer
+from dynactor.storage.group_commit import Commits, Synchronizer
 from dynactor.storage.head_locks import HeadLocks
 from dynactor.storage.rocks.batches import frees_space, write_batch
-from dynactor.storage.rocks.engine import DiskEngine, Engine, MemoryEngine
+from dynactor.storage.rocks.engine import DiskEngine, Engine
 from dynactor.storage.rocks.errors import is_unreadable_file, repeats_an_error, translate
 from dynactor.storage.rocks.options import RocksOptions
 from dynactor.storage.rocks.reads import DiskReads
 from dynactor.storage.rocks.view import LatestView, PinnedView, pin
 from dynactor.storage.store import (
     VERSION_BYTES,
-    ClearableStore,
     Closed,
     Conflict,
     Fenced,
@@ -55,8 +54,6 @@ from dynactor.storage.store_figures import StoreFigures
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# Opening an engine holds the GIL for milliseconds, and the store is in use right after a `clear`.
-_PREPARE_AFTER_SECONDS: Final = 0.005
 
 _log = structlog.get_logger(__name__)
 
@@ -77,13 +74,7 @@ async def open_rocks(
     except BaseException:
         data_directory.close()
         raise
-    return _RocksStore(engine, options, reads)
-
-
-async def open_rocks_in_memory(options: RocksOptions | None = None) -> ClearableStore:
-    """Open an empty store that loses its content when it is closed."""
-    options = options or RocksOptions()
-    return _MemoryStore(MemoryEngine(options), options)
+    return RocksStore(engine, options, reads)
 
 
 class _Mark(NamedTuple):
@@ -93,7 +84,7 @@ class _Mark(NamedTuple):
     sequence: int
 
 
-class _RocksStore:
+class RocksStore:
     """The store.
 
     ``_durable`` never shows changes that no sync has covered. While ``_refusal`` is set, no commit
@@ -102,8 +93,13 @@ class _RocksStore:
     """
 
     def __init__(
-        self, engine: Engine, options: RocksOptions, reads: DiskReads | None = None
+        self,
+        engine: Engine,
+        options: RocksOptions,
+        reads: DiskReads | None = None,
+        changed: ChangedKeys | None = None,
     ) -> None:
+        """``changed`` records the changes since the last pinned state."""
         self._engine = engine
         self._longest_read_seconds = options.longest_read_seconds
         self._refusal: StoreError | None = None
@@ -116,8 +112,7 @@ class _RocksStore:
         self._checkpoints = ThreadPoolExecutor(max_workers=1, thread_name_prefix="storage-copy")
         self._long_count = 0
         self._reads = reads or DiskReads()
-        # The changes since the last pinned state.
-        self._changed = ChangedKeys()
+        self._changed = changed or ChangedKeys()
         self._latest = LatestView(engine.rows, self._changed, self._reads)
         self._durable = PinnedView(pin(engine.rows, self._changed), self._reads)
         self._snapshots: WeakSet[PinnedView] = WeakSet([self._durable])
@@ -134,13 +129,16 @@ class _RocksStore:
 
     @property
     def latest(self) -> View:
+        """See Store."""
         return self._latest
 
     def durable(self) -> View:
+        """See Store."""
         return self._durable
 
     def eventual(self) -> View:
-        return self._durable
+        """See Store."""
+        return self.durable()
 
     async def in_snapshot(
         self,
@@ -149,12 +147,15 @@ class _RocksStore:
         calls_once: bool,  # noqa: ARG002 - of the port
         eventual: bool = False,  # noqa: ARG002 - of the port
     ) -> T:
-        return await read(self._durable)
+        """See Store."""
+        return await read(self.durable())
 
     def locked(self, heads: Sequence[bytes]) -> AbstractAsyncContextManager[Locked]:
+        """See Store."""
         return self._locks.locked(heads, self._latest, self._commit)
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
+        """See Store."""
         if self._locks.held:
             await self._locks.wait_free(group.head_key for group in groups)
         return await self._commit(groups)
@@ -213,6 +214,7 @@ class _RocksStore:
         return self._synchronizer.behind_accepted()
 
     async def reclaim(self, start: bytes, end: bytes) -> None:
+        """See Store."""
         # Reclaiming now would write rows that no sync covered into table files.
         if self._refusal is not None:
             self._raise_unless_reopened()
@@ -224,6 +226,7 @@ class _RocksStore:
         await self._synchronizer.accepted()
 
     async def checkpoint(self, directory: Path) -> None:
+        """See Store."""
         # A checkpoint now would write rows that no sync covered into table files. After a failed
         # sync, the durable content is unknown.
         if self._refusal is not None:
@@ -238,6 +241,7 @@ class _RocksStore:
             mark_as_backup(unfinished)
 
     def figures(self) -> StoreFigures:
+        """See Store."""
         refusal = self._refusal
         return StoreFigures(
             self._engine.figures(),
@@ -249,6 +253,7 @@ class _RocksStore:
         )
 
     async def close(self) -> None:
+        """See Store."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -350,7 +355,7 @@ class _RocksStore:
             else:
                 heads[group.head_key] = group.head
 
-    def _new_synchronizer(self) -> Synchronizer[_Mark]:
+    def _new_synchronizer(self) -> Commits:
         return Synchronizer(
             mark=self._take_mark,
             sync=self._sync,
@@ -360,11 +365,13 @@ class _RocksStore:
         )
 
     def _take_mark(self) -> _Mark:
-        rows = self._engine.rows
         self._changed = self._latest.changed = self._changed.begin_next()
-        view = PinnedView(pin(rows, self._changed), self._reads)
+        return _Mark(self._pinned_now(), self._engine.rows.latest_sequence_number())
+
+    def _pinned_now(self) -> PinnedView:
+        view = PinnedView(pin(self._engine.rows, self._changed), self._reads)
         self._snapshots.add(view)
-        return _Mark(view, rows.latest_sequence_number())
+        return view
 
     def _sync(self, mark: _Mark) -> None:
         self._engine.sync(mark.sequence)
@@ -460,34 +467,3 @@ class _RocksStore:
     @staticmethod
     def _loop_seconds() -> float:
         return asyncio.get_running_loop().time()
-
-
-class _MemoryStore(_RocksStore):
-    """A store in memory, which can delete all rows quickly."""
-
-    def __init__(self, engine: MemoryEngine, options: RocksOptions) -> None:
-        super().__init__(engine, options)
-        self._memory = engine
-        # Prepares the next ``clear`` a little later, after pending requests are answered.
-        self._timer: asyncio.TimerHandle | None = None
-        self._preparing: Future[None] | None = None
-
-    async def clear(self) -> None:
-        self._raise_if_closed()
-        await self._synchronizer.wait_idle()
-        if self._preparing is not None:
-            await self._preparing
-        self._memory.clear()
-        self._show_engine()
-        # Don't restart a pending timer: with frequent calls, replaced engines would accumulate.
-        if self._timer is None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(_PREPARE_AFTER_SECONDS, self._prepare)
-
-    def _prepare(self) -> None:
-        self._timer = None
-        if not self._is_closed:
-            # The thread that makes checkpoints runs this job, and `close` waits for that thread.
-            self._preparing = asyncio.get_running_loop().run_in_executor(
-                self._checkpoints, self._memory.prepare_clear
-            )

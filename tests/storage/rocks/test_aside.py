@@ -12,7 +12,7 @@ import pytest
 from dynactor.storage.data_directory import open_data_directory
 from dynactor.storage.rocks.engine import DiskEngine
 from dynactor.storage.rocks.options import RocksOptions
-from dynactor.storage.rocks.store import _RocksStore
+from dynactor.storage.rocks.store import RocksStore
 from dynactor.storage.store import Closed, Full, Group, Retry, Store
 from tests.support.stores.store import disk_store
 
@@ -59,7 +59,7 @@ async def engine(tmp_path: Path) -> HeldEngine:
 
 @pytest.fixture
 async def store(engine: HeldEngine) -> AsyncIterator[Store]:
-    store = _RocksStore(engine, RocksOptions(longest_read_seconds=0.0))
+    store = RocksStore(engine, RocksOptions(longest_read_seconds=0.0))
     try:
         yield store
     finally:
@@ -122,7 +122,7 @@ async def test_after_a_full_disk_the_engine_is_reopened_once_reclaim_and_checkpo
     checkpoint = asyncio.ensure_future(store.checkpoint(tmp_path / "copies" / "copy"))
     await begun(engine.reclaiming)
     await begun(engine.copying)
-    assert isinstance(store, _RocksStore)
+    assert isinstance(store, RocksStore)
     store._end_writing(Exception("IO error: No space left on device"))
     for ending, work in ((engine.may_reclaim, reclaim), (engine.may_copy, checkpoint)):
         with pytest.raises(Full):

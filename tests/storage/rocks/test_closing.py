@@ -10,7 +10,7 @@ import anyio
 from dynactor.storage.rocks.engine import MemoryEngine
 from dynactor.storage.rocks.options import RocksOptions
 from dynactor.storage.rocks.reads import DiskReads
-from dynactor.storage.rocks.store import _RocksStore
+from dynactor.storage.rocks.store import RocksStore
 from tests.support.environment.hanging import HANG_SECONDS
 
 
@@ -33,7 +33,7 @@ class SlowEngine(MemoryEngine):
 
 async def test_closing_aborts_a_reclaim_whose_caller_was_canceled() -> None:
     engine = SlowEngine()
-    store = _RocksStore(engine, RocksOptions(), DiskReads())
+    store = RocksStore(engine, RocksOptions(), DiskReads())
     reclaims = [asyncio.ensure_future(store.reclaim(b"t", b"u")) for _ in range(3)]
     await asyncio.to_thread(engine.begun.wait, 20)
     for reclaim in reclaims:

@@ -7,7 +7,7 @@ from msgspec import structs
 
 from dynactor.storage.rocks.engine import MemoryEngine
 from dynactor.storage.rocks.options import RocksOptions
-from dynactor.storage.rocks.store import _RocksStore
+from dynactor.storage.rocks.store import RocksStore
 from dynactor.storage.store import Closed, Full, Group, Unknown
 
 
@@ -26,7 +26,7 @@ class FailingEngine(MemoryEngine):
 
 async def test_an_empty_commit_completes_on_a_full_disk() -> None:
     engine = FailingEngine()
-    store = _RocksStore(engine, RocksOptions())
+    store = RocksStore(engine, RocksOptions())
     group = Group(b"head", None, b"1", puts=[(b"key", b"value")])
     try:
         durable = await store.commit([group])
@@ -47,7 +47,7 @@ async def test_an_empty_commit_completes_on_a_full_disk() -> None:
 
 async def test_an_empty_commit_is_refused_once_a_sync_has_failed() -> None:
     engine = FailingEngine()
-    store = _RocksStore(engine, RocksOptions())
+    store = RocksStore(engine, RocksOptions())
     try:
         engine.is_full = True
         durable = await store.commit([Group(b"head", None, b"1")])

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from dynactor.storage.changed_keys import ChangedKeys
+from dynactor.storage.rocks.memory_store import open_rocks_in_memory
 from dynactor.storage.rocks.options import RocksOptions
-from dynactor.storage.rocks.store import open_rocks_in_memory
 from dynactor.storage.store import Group, Store
 
 COMMITS = 300

@@ -11,8 +11,9 @@ from typing import Protocol
 
 import pytest
 
+from dynactor.storage.rocks.memory_store import open_rocks_in_memory
 from dynactor.storage.rocks.reads import DiskReads
-from dynactor.storage.rocks.store import open_rocks, open_rocks_in_memory
+from dynactor.storage.rocks.store import open_rocks
 from dynactor.storage.store import NOT_CACHED, CannotOpen, Closed, Group, Row, Store
 from tests.support.stores.rows import MANY, group, keys_between, put
 from tests.support.stores.store import disk_store, memory_store
@@ -36,23 +37,37 @@ async def store(open_store: OpenStore) -> AsyncIterator[Store]:
 
 
 async def test_a_commit_is_seen_by_its_owner_at_once_and_by_readers_once_durable(
-    store: Store,
+    tmp_path: Path,
 ) -> None:
-    before = store.durable()
-    future = await store.commit([group({b"a": b"1"})])
-    assert await store.latest.load([b"a"]) == [b"1"]
-    assert await store.durable().load([b"a"]) == [None]
-    await future
-    assert await store.durable().load([b"a", b"b"]) == [b"1", None]
-    assert await before.load([b"a"]) == [None]
+    async with disk_store(tmp_path) as store:
+        before = store.durable()
+        future = await store.commit([group({b"a": b"1"})])
+        assert await store.latest.load([b"a"]) == [b"1"]
+        assert await store.durable().load([b"a"]) == [None]
+        assert store.durable().cached(b"a") is None
+        await future
+        assert await store.durable().load([b"a", b"b"]) == [b"1", None]
+        assert await before.load([b"a"]) == [None]
+
+
+async def test_in_memory_a_commit_is_durable_at_once_and_waits_for_one_turn() -> None:
+    async with memory_store() as store:
+        before = store.durable()
+        future = await store.commit([group({b"a": b"1"})])
+        assert await store.durable().load([b"a"]) == [b"1"]
+        assert await before.load([b"a"]) == [None]
+        assert not future.done()
+        assert store.figures().waiting_commits == 1
+        await asyncio.sleep(0)
+        assert future.done()
+        assert store.figures().waiting_commits == 0
+        assert store.durable() is store.durable()
 
 
 async def test_cached_values_equal_loaded_ones(store: Store) -> None:
     before = store.durable()
-    future = await store.commit([group({b"a": b"1"})])
+    await (await store.commit([group({b"a": b"1"})]))
     assert store.latest.cached(b"a") == b"1"
-    assert store.durable().cached(b"a") is None
-    await future
     assert store.durable().cached(b"a") == b"1"
     assert store.durable().cached(b"b") is None
     assert before.cached(b"a") is None

@@ -20,7 +20,7 @@ from pathlib import Path
 from dynactor.storage.data_directory import open_data_directory
 from dynactor.storage.rocks.engine import DiskEngine
 from dynactor.storage.rocks.options import RocksOptions
-from dynactor.storage.rocks.store import _RocksStore
+from dynactor.storage.rocks.store import RocksStore
 from dynactor.storage.store import Full, Store, StoreError
 
 
@@ -62,7 +62,7 @@ class FullEngine(DiskEngine):
 @asynccontextmanager
 async def store_on(engine: FullEngine, options: RocksOptions | None = None) -> AsyncIterator[Store]:
     """The store over an engine."""
-    store = _RocksStore(engine, options or RocksOptions())
+    store = RocksStore(engine, options or RocksOptions())
     try:
         yield store
     finally:

@@ -8,7 +8,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from dynactor.storage.rocks.store import open_rocks, open_rocks_in_memory
+from dynactor.storage.rocks.memory_store import open_rocks_in_memory
+from dynactor.storage.rocks.store import open_rocks
 from dynactor.storage.store import Store
 from tests.support.servers import server
 
