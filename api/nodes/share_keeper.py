@@ -26,7 +26,7 @@ from dynactor.storage.store_figures import StoreFigures
 # and for the end of doubts about commits.
 _LEAVE_SECONDS: Final = 5.0
 # Requests in flight keep a table at its home for that time; then the home tries again later.
-_DRAIN_SECONDS: Final = 2.0
+_DRAIN_SECONDS: Final = 4.0
 _LINGER_SECONDS: Final = 0.1
 
 _log = structlog.get_logger("nodes")
