@@ -89,7 +89,7 @@ class _Attempt:
         return bool(self.lost)
 
 
-class Commits:
+class CommitRunner:
     """Runs commits. ``ended`` is called after each statement, with its error or None."""
 
     def __init__(

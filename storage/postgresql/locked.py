@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from dynactor.storage.postgresql.commit_call import CommitCall
-from dynactor.storage.postgresql.commits import Commits
+from dynactor.storage.postgresql.commits import CommitRunner
 from dynactor.storage.postgresql.connections import STATEMENT_SECONDS, Connections
 from dynactor.storage.postgresql.errors import FAILURES, terminable, translate
 from dynactor.storage.postgresql.keys import by_tables, stored
@@ -23,7 +23,9 @@ _BEGIN: Final = f"BEGIN ISOLATION LEVEL READ COMMITTED; {END_IDLE_TRANSACTION}"
 class LockingSessions:
     """Runs transactions that lock heads."""
 
-    def __init__(self, connections: Connections, statements: Statements, commits: Commits) -> None:
+    def __init__(
+        self, connections: Connections, statements: Statements, commits: CommitRunner
+    ) -> None:
         self._connections = connections
         self._statements = statements
         self._commits = commits
@@ -51,7 +53,7 @@ class LockingSessions:
 class LockedHeads:
     """The locks of one transaction, which end with its commit."""
 
-    def __init__(self, connection: Any, statements: Statements, commits: Commits) -> None:
+    def __init__(self, connection: Any, statements: Statements, commits: CommitRunner) -> None:
         self._connection = connection
         self._pages = PageReader(statements)
         self._commits = commits

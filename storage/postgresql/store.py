@@ -19,7 +19,7 @@ from dynactor.model.kept_failure import KeptFailure
 from dynactor.model.latency_histogram import LatencyHistogram
 from dynactor.storage.postgresql.address import Address, parse_address
 from dynactor.storage.postgresql.commit_call import CommitCall
-from dynactor.storage.postgresql.commits import Commits, completed
+from dynactor.storage.postgresql.commits import CommitRunner, completed
 from dynactor.storage.postgresql.connections import (
     Connections,
     close_connection,
@@ -231,7 +231,7 @@ class _PostgresqlStore:
         self._latency = LatencyHistogram()
         connections = self._connections = Connections(address, _CONNECTIONS)
         self.doubts = Doubts(connections, statements)
-        self._commits = Commits(
+        self._commits = CommitRunner(
             tasks,
             connections,
             statements,
