@@ -139,14 +139,14 @@ async def test_an_upload_continues_after_a_restart(tmp_path: Path):
     (uploads / "left behind").mkdir()
     async with kept_store(tmp_path / "data") as store, uploading(store, uploads) as here:
         assert {each.name for each in uploads.iterdir()} == {begun.id}
-        found = await here.door.of_table("music")
+        found = await here.door.find_upload("music")
         assert found is not None
         assert (found.id, found.pieces, found.ended) == (begun.id, 1, False)
         assert await here.status("music") == "CREATING"
         await here.door.send(begun.id, 1, piece(2))
         await here.door.end(begun.id, 2)
         assert await whole(here, begun.id) == sorted(map(item, range(3)), key=repr)
-        assert await here.door.of_table("music") is None
+        assert await here.door.find_upload("music") is None
         await emptied(uploads)
 
 
