@@ -1,7 +1,7 @@
 """Commits that are durable as soon as they are accepted, as in memory, where nothing is synced.
 
-Their futures complete in the next turn of the event loop, all those of a turn together. So whoever
-commits in a loop lets other work in between, as with a sync.
+Their futures complete in the next turn of the event loop, all those of a turn together. So an
+actor that commits in a loop lets other work in between, as with a sync.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The embedded engine's store in memory.
 
-Nothing is synced, so a commit is durable when it is accepted. A state is pinned only when somebody
-reads it.
+Nothing is synced, so a commit is durable when it is accepted. A state is pinned only when a reader
+asks for it.
 """
 
 from __future__ import annotations

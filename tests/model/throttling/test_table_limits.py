@@ -384,7 +384,7 @@ def test_a_table_and_its_index_are_split_independently():
     ],
 )
 def test_the_billing_mode_and_the_limit_decide_the_error(limit, reason, mode, error, code):
-    refused = refusal("Read", limit, mode, TABLE_ARN, of_index=False)
+    refused = refusal("Read", limit, mode, TABLE_ARN, is_index=False)
 
     raised = refused.error()
 
@@ -407,7 +407,7 @@ def test_the_billing_mode_and_the_limit_decide_the_error(limit, reason, mode, er
     ],
 )
 def test_an_indexs_refusal_has_its_own_message(mode, of_index, message):
-    refused = refusal("Write", LimitType.KEY_RANGE, mode, INDEX_ARN, of_index=of_index)
+    refused = refusal("Write", LimitType.KEY_RANGE, mode, INDEX_ARN, is_index=of_index)
 
     assert refused.message.startswith(message)
 

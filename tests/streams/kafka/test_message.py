@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from dynactor.model.configuration_error import ConfigurationError
 from dynactor.model.values import item as items
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.streams.change_record import ChangeRecord, Origin, TransactionPlace
@@ -216,7 +217,7 @@ def test_a_tombstone_follows_a_removal(form: KafkaForm, has_tombstone: bool):
 
 
 def test_tombstones_under_the_key_of_a_collection_are_refused():
-    with pytest.raises(ValueError, match="one item"):
+    with pytest.raises(ConfigurationError, match="all items of an item collection"):
         KafkaForm(key="collection", tombstones=True)
 
 
