@@ -43,7 +43,7 @@ async def test_a_batch_without_writes_is_not_answered_before_earlier_batches():
                 writes.append(table.submit(put(thread("EC2", "a", posts=posts))))
                 for _ in range(20):
                     await asyncio.sleep(0)
-            await asyncio.gather(*(durable for durable, _ in store._held))
+            await asyncio.gather(*(durable for durable, _, _ in store._held))
             refused = table.submit(Delete(thread("EC2", "b"), exists))
             # Both commits become durable in one turn of the loop. The batch of the refused delete
             # is decided before the partition is notified of them.

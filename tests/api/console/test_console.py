@@ -109,15 +109,15 @@ async def test_a_token_of_other_bytes_is_refused():
             assert (await reader.readline()).split()[1] == b"401"
 
 
-class Home:
-    """A node that is the home, with the members that an admin port reads."""
+class Leader:
+    """A node that leads, with the members that an admin port reads."""
 
-    home = "open"
+    leadership = "open"
     state = NodesState("a", "a", 1, [])
 
 
 async def test_the_page_knows_whether_there_are_nodes():
-    for node, has_nodes in ((None, False), (Home(), True)):
+    for node, has_nodes in ((None, False), (Leader(), True)):
         async with opened_page(node=node) as page:
             _, facts, _ = await page.ask("GET", "/console/server")
             assert facts["has_nodes"] == has_nodes

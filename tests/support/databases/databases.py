@@ -121,7 +121,8 @@ class HeldStore(LocalReads):
     def __init__(self, store: Store) -> None:
         self._store = store
         self._durable_view = store.durable()
-        self._held: list[tuple[asyncio.Future[None], asyncio.Future[None]]] = []
+        # For each waiting commit: its end, the future of its caller, and the state with it.
+        self._held: list[tuple[asyncio.Future[None], asyncio.Future[None], View]] = []
         self.holding = False
         self.refusal: Exception | None = None
 
@@ -139,7 +140,7 @@ class HeldStore(LocalReads):
         if not self.holding:
             return durable
         shown: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._held.append((durable, shown))
+        self._held.append((durable, shown, self._store.durable()))
         return shown
 
     def hold(self) -> None:
@@ -154,17 +155,17 @@ class HeldStore(LocalReads):
 
     async def release_first(self) -> None:
         """Make the oldest waiting commit durable."""
-        durable, shown = self._held.pop(0)
+        durable, shown, self._durable_view = self._held.pop(0)
         await durable
         shown.set_result(None)
 
     async def release(self) -> None:
         """Make everything accepted so far durable."""
         held, self._held = self._held, []
-        for durable, _ in held:
+        for durable, _, _ in held:
             await durable
         self.holding = False
-        for _, shown in held:
+        for _, shown, _ in held:
             shown.set_result(None)
 
     async def reclaim(self, start: bytes, end: bytes) -> None:
