@@ -23,8 +23,8 @@ REASONS = plain(SHAPES["ThrottlingReason"]["members"]["reason"]["documentation"]
 CANCELLATIONS = plain(SHAPES["TransactionCanceledException"]["documentation"])
 
 
-def made(limit: LimitType, mode: str = "PROVISIONED", *, of_index: bool = False) -> Refusal:
-    return refusal("Write", limit, cast("Any", mode), "arn", of_index=of_index)
+def made(limit: LimitType, mode: str = "PROVISIONED", *, is_index: bool = False) -> Refusal:
+    return refusal("Write", limit, cast("Any", mode), "arn", is_index=is_index)
 
 
 def test_every_limit_type_of_the_documentation_is_known():
@@ -39,8 +39,8 @@ def test_every_limit_type_of_the_documentation_is_known():
 )
 def test_the_examples_of_the_documentation_equal_the_generated_messages(name):
     names = {
-        refusal(operation, limit, "PROVISIONED", "arn", of_index=of_index).reasons[0].reason
-        for operation, limit, of_index in product(("Read", "Write"), LimitType, (False, True))
+        refusal(operation, limit, "PROVISIONED", "arn", is_index=is_index).reasons[0].reason
+        for operation, limit, is_index in product(("Read", "Write"), LimitType, (False, True))
     }
 
     assert name in REASONS
@@ -48,10 +48,10 @@ def test_the_examples_of_the_documentation_equal_the_generated_messages(name):
     assert len(names) == 16
 
 
-@pytest.mark.parametrize("of_index", [False, True])
+@pytest.mark.parametrize("is_index", [False, True])
 @pytest.mark.parametrize("mode", ["PROVISIONED", "PAY_PER_REQUEST"])
-def test_messages_and_codes_are_those_of_cancelled_transactions(mode, of_index):
-    refused = made(LimitType.KEY_RANGE, mode, of_index=of_index)
+def test_messages_and_codes_are_those_of_cancelled_transactions(mode, is_index):
+    refused = made(LimitType.KEY_RANGE, mode, is_index=is_index)
 
     assert refused.message in CANCELLATIONS
     assert f"Code: {refused.cancellation_code} " in CANCELLATIONS
