@@ -255,7 +255,8 @@ BOTOCORE ?= 1.44.8
 inputs: $(VENV)/.develops
 	@$(PYTHON) -m venv $(VENV)-botocore
 	@$(VENV)-botocore/bin/python -m pip install --quiet --disable-pip-version-check botocore==$(BOTOCORE)
-	@$(VENV)-botocore/bin/python -m tests.support.inputs.generate_inputs > api/requests/inputs.py
+	@$(VENV)-botocore/bin/python -m tests.support.inputs.generate_inputs > $(VENV)-botocore/inputs.py
+	@mv $(VENV)-botocore/inputs.py api/requests/inputs.py
 	@$(BIN)/ruff format --quiet api/requests/inputs.py
 
 # Builds the wheel and the sdist in dist/ and tests these files: their contents, that the sdist's wheel

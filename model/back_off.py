@@ -13,7 +13,7 @@ class BackOff:
     def pause_seconds(self, least_seconds: float = 0.0) -> float:
         """The pause before the next attempt, and at least this long."""
         seconds = max(self._next_seconds, least_seconds)
-        self._next_seconds = min(2 * seconds, self._longest_seconds)
+        self._next_seconds = min(2 * self._next_seconds, self._longest_seconds)
         return seconds
 
     def reset(self) -> None:

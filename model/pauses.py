@@ -29,7 +29,7 @@ DAMAGED_ITEM_SECONDS: Final = 60.0
 NODE_LINK_SECONDS: Final = 0.5
 # A node is not the home of a request's tables any more.
 FORWARD_SECONDS: Final = 0.05
-# No node is the home, or tables can't move to their home now.
+# No node leads, or tables can't move to their home now.
 MOVE_SECONDS: Final = 0.1
 
 # PostgreSQL can't be reached.

@@ -54,9 +54,6 @@ class ChangedKeys:
 class _AllKeys(ChangedKeys):
     """Treats every row as changed, and records nothing."""
 
-    def begin_next(self) -> ChangedKeys:
-        return self
-
     def note(self, groups: Sequence[Group]) -> None:
         pass
 

@@ -38,7 +38,7 @@ class LogPart(NamedTuple):
     after: int
 
 
-async def encode_parts(
+async def log_parts(
     view: RowReads, past: LogPositions, numbers: Sequence[int], first_period: int
 ) -> list[LogPart]:
     """The periods of some logs with changes since the positions, in the order of the changes."""

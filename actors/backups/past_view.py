@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 import anyio
 
-from dynactor.actors.backups.listed_changes import ListedChanges, LogPart, encode_parts, next_start
+from dynactor.actors.backups.listed_changes import ListedChanges, LogPart, log_parts, next_start
 from dynactor.actors.followers import log_positions
 from dynactor.actors.followers.checkpoint import Checkpoint
 from dynactor.actors.followers.log_positions import LogPositions
@@ -128,7 +128,7 @@ class PastView:
         async def read(view: View) -> list[LogPart]:
             record = await self._record(view)
             numbers = _range_logs(record, ranges)
-            return await encode_parts(view, self._past, numbers, self._first_period)
+            return await log_parts(view, self._past, numbers, self._first_period)
 
         parts = await self._store.in_snapshot(read, calls_once=False)
         return ListedChanges(self._store.durable(), self._past, parts)

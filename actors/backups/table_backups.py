@@ -201,8 +201,7 @@ class TableBackups(Part):
 
     async def _delete_unused(self) -> Pieces:
         for backup in list(self._backups.values()):
-            is_used = any(backup.rows_id in used_rows_ids() for used_rows_ids in self._uses)
-            if backup.is_internal and not is_used:
+            if backup.is_internal and not any(backup.rows_id in used() for used in self._uses):
                 await self.abandon(backup.backup_id)
                 yield
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Generator
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import anyio
 import structlog
@@ -34,14 +34,12 @@ from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.model.definitions.index import IndexDefinition
 from dynactor.model.errors import InternalServerError
 from dynactor.model.keys.key import KeySchema
+from dynactor.model.pauses import REFUSED_SECONDS
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import PartitionRange
 from dynactor.storage.store import Store
 from dynactor.storage.subscriber_names import index_subscriber
 from dynactor.streams.entry_change import EntryChange
-
-# The pause of a follower before it repeats a message that the store refused.
-_REFUSED_SECONDS: Final = 0.1
 
 _log = structlog.get_logger("actors")
 
@@ -266,7 +264,7 @@ class GlobalIndexActors:
                 self._is_refused = True
                 reply = None
                 # The store doesn't signal when it accepts writes again.
-                await anyio.sleep(_REFUSED_SECONDS)
+                await anyio.sleep(REFUSED_SECONDS)
             else:
                 self._is_refused = False
                 return

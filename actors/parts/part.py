@@ -75,6 +75,9 @@ class Part:
         for machine in self.machines:
             await machine.resume_table(table)
 
+    async def opened(self, table: Table) -> None:
+        """Begin what needs a stored table whose work was started just now."""
+
     async def closing(self, table: Table) -> None:
         """Stop the work on a table that is about to be closed, besides its followers."""
 
@@ -211,6 +214,11 @@ class Parts:
         """Start everything that a table's record requires, unless it is started already."""
         for part in self._all:
             await part.resume(table)
+
+    async def opened(self, table: Table) -> None:
+        """Begin what needs a stored table whose work was started just now."""
+        for part in self._all:
+            await part.opened(table)
 
     async def restart(self, table: Table) -> None:
         """Start the work on a table again, which has stopped with the table."""

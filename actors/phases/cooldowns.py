@@ -1,6 +1,6 @@
 """Refuses changes of a table that follow too soon on another one, as the service does.
 
-The times are in memory: a restart ends all cooldowns. Only the database's actor calls this part.
+The times are in memory: a restart ends all cooldowns. Only ``TableChanges`` uses them.
 
 Source: answers of the service, October 2026. Comments mark what is inferred.
 """

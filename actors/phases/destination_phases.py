@@ -166,7 +166,7 @@ class DestinationPhases(Part):
         del loaded
         self._check_later()
 
-    async def opening(self, table: Table) -> None:
+    async def opened(self, table: Table) -> None:
         """Give the table a destination if all tables have one."""
         topic = self.wanted(table.definition)
         if topic is not None:

@@ -88,6 +88,7 @@ class TableHomes(Part):
             # Requests don't need its followers, nor the other tables.
             self.guard.opened()
         await self._parts.resume(table)
+        await self._parts.opened(table)
 
     async def _take(self, message: TakeTables) -> Pieces:
         """Open the tables that this database has become the home of.

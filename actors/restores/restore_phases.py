@@ -148,7 +148,9 @@ class RestorePhases(Part):
         restoration = Restoration(
             backup.definition.name, backup.label, backup.rows_id, self._clock.now_epoch_seconds()
         )
-        return await self._create(message.definition, restoration)
+        state = await self._create(message.definition, restoration)
+        await self._parts.resume(self._tables[message.definition.name])
+        return state
 
     async def _begin_to_time(self, message: RestoreTableToTime) -> TableState:
         """Create the table, still empty, and start the copy of its source's past state."""
@@ -170,10 +172,12 @@ class RestorePhases(Part):
             restored_to_epoch_seconds=now if past is None else message.epoch_seconds,
         )
         try:
-            return await self._create(message.definition, restoration)
+            state = await self._create(message.definition, restoration)
         except (StoreError, DynamoDBError):
             await self._backups.abandon(backup.backup_id)
             raise
+        await self._parts.resume(self._tables[message.definition.name])
+        return state
 
     def _check_name(self, name: str) -> None:
         if (taken := self._tables.get(name)) is not None:
@@ -192,11 +196,9 @@ class RestorePhases(Part):
             structs.replace(index, status="CREATING", backfilling=False)
             for index in definition.global_indexes
         )
-        state = await self._table_changes.create(
+        return await self._table_changes.create(
             structs.replace(definition, restoration=restoration, global_indexes=indexes)
         )
-        await self._parts.resume(self._tables[definition.name])
-        return state
 
     async def _cancel_import(self, message: CancelImport) -> TableImport:
         canceled = self._imports.canceled(message.import_id)

@@ -375,9 +375,9 @@ def _last_key(table: Table, builder: PageBuilder, index: IndexDefinition | None)
 
 @lru_cache(_KNOWN_KEYS)
 def _key_decoder(
-    table_key: KeySchema, index_used: KeySchema | None
+    table_key: KeySchema, index_key: KeySchema | None
 ) -> tuple[tuple[str, ...], Callable[[bytes], Item]]:
     """The key attributes of the table or index, and a decoder that decodes only them."""
-    attributes = table_key.attributes + (index_used.attributes if index_used else ())
+    attributes = table_key.attributes + (index_key.attributes if index_key else ())
     names = tuple(dict.fromkeys(attribute.name for attribute in attributes))
     return names, part_decoder(names)

@@ -399,11 +399,11 @@ def _accepted(
     receipts: dict[int, Receipt] = {}
     for participant, answer in zip(participants, answers, strict=True):
         if isinstance(answer, PartRejected):
-            accepted_part, taken = answer.reasons, answer.receipts
+            part_reasons, taken = answer.reasons, answer.receipts
         else:
-            accepted_part, taken = (), tuple(outcome.receipt for outcome in answer.outcomes)
+            part_reasons, taken = (), tuple(outcome.receipt for outcome in answer.outcomes)
         for place, action in enumerate(participant.actions):
-            reasons[action.ordinal] = accepted_part[place] if accepted_part else NO_REASON
+            reasons[action.ordinal] = part_reasons[place] if part_reasons else NO_REASON
             receipts[action.ordinal] = taken[place] if taken else Receipt()
     ordinals = range(len(reasons))
     raise TransactionCanceledException(

@@ -50,6 +50,10 @@ class CallerRules(NamedTuple):
     # The common names of certificates with full access; None: all certificates.
     full_names: frozenset[str] | None = None
 
+    def __repr__(self) -> str:
+        """Omit the secrets: this text may be logged."""
+        return f"CallerRules(has_secrets={self.has_secrets})"
+
     @property
     def restricts_reading(self) -> bool:
         """Whether a read needs a proof."""

@@ -6,12 +6,11 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Struct
-
 from dynactor.api.http.server_identity import StoreKind
 from dynactor.model.configuration_error import ConfigurationError
 from dynactor.model.limits import MIB
 from dynactor.model.option import Option, OptionGroup
+from dynactor.model.secret_fields import SecretFields
 
 
 def _cache_bytes(mib: int | None) -> int | None:
@@ -24,8 +23,11 @@ def _cache_bytes(mib: int | None) -> int | None:
     return mib * MIB
 
 
-class StoreSettings(Struct, frozen=True):
+class StoreSettings(SecretFields, frozen=True):
     """The place of the data, and copies of it."""
+
+    # The URLs may have passwords.
+    secret_fields = frozenset({"url", "read_url"})
 
     data_dir: Annotated[Path | None, Option("--data-dir", OptionGroup.DATA)] = None
     """Directory of the data. Default: dynactor under $XDG_DATA_HOME or ~/.local/share."""

@@ -473,10 +473,12 @@ class Protocol:
     ) -> bytes | Awaitable[bytes]:
         """Execute an operation in the database of the signature's region."""
         request = asked.request
-        if request.trusted is None:
+        trusted = request.trusted
+        if trusted is None or not trusted.region:
+            # An earlier build's node sends a page's region in the header.
             region, named_key_id = credential_scope(request.authorization, request.query)
         else:
-            region, named_key_id = request.trusted.region, request.trusted.access_key_id
+            region, named_key_id = trusted.region, trusted.access_key_id
         refuse_foreign_arns(operation.arn_errors, decoded, region)
         namespace = databases.namespace(region, named_key_id)
         database = databases.find(namespace)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Struct
-
 from dynactor.api.keys.access_keys import Profile, access_keys
 from dynactor.api.keys.signature import AccessKey
 from dynactor.model.option import Option, OptionGroup
+from dynactor.model.secret_fields import SecretFields
 
 
-class KeySettings(Struct, frozen=True):
+class KeySettings(SecretFields, frozen=True):
     """The access keys that clients must sign with."""
+
+    secret_fields = frozenset({"secret"})
 
     file: Annotated[Path | None, Option("--credentials-file", OptionGroup.KEYS)] = None
     """File with the access keys that clients must sign with, in the format of ~/.aws/credentials,

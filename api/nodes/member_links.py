@@ -16,10 +16,10 @@ from dynactor.api.nodes.membership import BEAT_SECONDS, Membership
 from dynactor.api.nodes.node_link import AnswerLost, NodeLink, NotSent
 from dynactor.api.nodes.spreading import SUSPECT_BEATS
 from dynactor.model.members import Member
+from dynactor.model.pauses import MOVE_SECONDS
 
 # A node that renews its beat, but can't be reached for that time, is cut off.
 CUT_OFF_SECONDS: Final = 3.0
-_TRY_SECONDS: Final = 0.1
 
 
 class MemberLinks:
@@ -69,7 +69,7 @@ class MemberLinks:
             if has_failed and membership.claims:
                 # Another node may have taken the tables of that node.
                 membership.ask_for_claims()
-            await self._changes.wait(_TRY_SECONDS if has_failed else BEAT_SECONDS)
+            await self._changes.wait(MOVE_SECONDS if has_failed else BEAT_SECONDS)
 
     def _note_failures(self) -> bool:
         """Note since when connections have failed; return whether one has failed."""

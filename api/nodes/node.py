@@ -38,10 +38,10 @@ from dynactor.api.nodes.share_keeper import OpeningShare, ShareKeeper
 from dynactor.api.nodes.spreading import SUSPECT_BEATS, LeaderStore, Spreader
 from dynactor.model.kept_failure import KeptFailure
 from dynactor.model.latency_histogram import LatencyHistogram
+from dynactor.model.pauses import MOVE_SECONDS
 from dynactor.storage.store import CannotOpen, InUse, StoreError, Unavailable
 from dynactor.storage.store_figures import EngineFigures, StoreFigures
 
-_TRY_SECONDS: Final = 0.1
 _START_SECONDS: Final = 15.0
 _RATES_SECONDS: Final = 2.0
 
@@ -206,7 +206,7 @@ class Node:
                 with suppress(NotSent, AnswerLost):
                     if link is not None and (answer := await link.ask(asked)).body:
                         return answer
-                await self._changes.wait(_TRY_SECONDS)
+                await self._changes.wait(MOVE_SECONDS)
         return None
 
     async def _answer_insights(self, asked: AskInsights) -> Answer:
@@ -277,7 +277,7 @@ class Node:
         give_up_at = loop.time() + _START_SECONDS
         # The next node to become the leader would not open the tables sooner.
         while not self.is_ready and (self._is_opening or loop.time() < give_up_at):
-            await self._changes.wait(_TRY_SECONDS)
+            await self._changes.wait(MOVE_SECONDS)
         if self.is_ready:
             return
         leader = self.membership.leader
@@ -302,7 +302,7 @@ class Node:
             async with anyio.create_task_group() as roles:
                 if self._keeper is not None:
                     roles.start_soon(self._keeper.run)
-                roles.start_soon(self._take_turns_as_home)
+                roles.start_soon(self._take_turns_as_leader)
             # Requests of this node's clients are forwarded until the server has answered them all.
             await self._end.wait()
             group.cancel_scope.cancel()
@@ -323,13 +323,13 @@ class Node:
 
     # -- the leader -------------------------------------------------------------------------
 
-    async def _take_turns_as_home(self) -> None:
+    async def _take_turns_as_leader(self) -> None:
         while not self.membership.is_leaving:
-            if not await self._may_become_home():
-                await self._changes.wait(_TRY_SECONDS if self._lacks_home() else BEAT_SECONDS)
+            if not await self._may_become_leader():
+                await self._changes.wait(MOVE_SECONDS if self._lacks_leader() else BEAT_SECONDS)
                 continue
             try:
-                await self._be_home()
+                await self._be_leader()
             except InUse as error:
                 self._refusal = error
             except StoreError as error:
@@ -338,7 +338,7 @@ class Node:
                 _log.error("home_not_opened", reason=str(error))
                 await anyio.sleep(BEAT_SECONDS)
 
-    def _lacks_home(self) -> bool:
+    def _lacks_leader(self) -> bool:
         """Whether no other node is the leader, as far as this one knows."""
         if self.membership.beat is None:
             return False
@@ -353,8 +353,8 @@ class Node:
             return False
         return bool(link.failure) or link.is_refused
 
-    async def _may_become_home(self) -> bool:
-        if not self._lacks_home():
+    async def _may_become_leader(self) -> bool:
+        if not self._lacks_leader():
             return False
         # A wrong clock is better than no leader.
         if self.membership.has_wrong_clock and self.membership.has_successor:
@@ -371,7 +371,7 @@ class Node:
             return False
         return not is_owned
 
-    async def _be_home(self) -> None:
+    async def _be_leader(self) -> None:
         """Be the leader until this node leaves, or another server has taken over.
 
         Raises:

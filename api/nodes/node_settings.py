@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 from urllib.parse import urlsplit
 
-from msgspec import Struct
-
 from dynactor.api.http.server_identity import host_and_port
 from dynactor.model.configuration_error import ConfigurationError
 from dynactor.model.option import Option, OptionGroup
+from dynactor.model.secret_fields import SecretFields
 
 
 class PeerAddress(NamedTuple):
@@ -53,8 +52,10 @@ def _address(option: str, text: str | None) -> PeerAddress | None:
     return PeerAddress(host, port)
 
 
-class NodeSettings(Struct, frozen=True):
+class NodeSettings(SecretFields, frozen=True):
     """This node, and its proof for other nodes. Without an address, the server is no node."""
+
+    secret_fields = frozenset({"secret"})
 
     address: Annotated[
         PeerAddress | None,

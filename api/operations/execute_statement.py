@@ -13,7 +13,7 @@ from dynactor.api.execution.operation import DATA_FAULTS, Location, Operation
 from dynactor.api.execution.statements import Reading, bound, statement_task
 from dynactor.api.requests.call import Call
 from dynactor.api.requests.inputs import ExecuteStatementInput
-from dynactor.model.partiql.next_token import Position, encode_position, next_token
+from dynactor.model.partiql.next_token import Position, next_token, read_position
 from dynactor.model.partiql.statement import SelectStatement, Statement
 from dynactor.model.values.attribute_value import AttributeValue
 
@@ -50,7 +50,7 @@ def _start(
     """The position where a SELECT continues; a write ignores the token."""
     if request.NextToken is None or not isinstance(statement, SelectStatement):
         return Position(0)
-    return encode_position(request.NextToken, request.Statement, parameters)
+    return read_position(request.NextToken, request.Statement, parameters)
 
 
 def _asks(asking: Asking) -> Iterator[Ask]:

@@ -66,7 +66,7 @@ async def serving_as_node(settings: ServerSettings, parts: NodeParts) -> AsyncIt
                 membership,
                 changes,
                 parts.protocol,
-                lambda taken_over: _opening_home(settings.store, parts, taken_over),
+                lambda taken_over: _opening_leader(settings.store, parts, taken_over),
                 opening_share=opening_share if parts.opening.separation == "shared" else None,
                 linking=lambda address: Link(
                     address,
@@ -119,7 +119,7 @@ async def _membership(
 
 
 @asynccontextmanager
-async def _opening_home(
+async def _opening_leader(
     store_settings: StoreSettings, parts: NodeParts, taken_over: Callable[[], None]
 ) -> AsyncIterator[OpenLeader]:
     """The databases, open on this node."""

@@ -67,7 +67,7 @@ async def running_server(settings: ServerSettings) -> AsyncIterator[RunningServe
     """Serve within the context. The parts stop in reverse order of their start.
 
     Raises:
-        BadCertificate, CannotListen, CannotOpen, Damaged, Full, ClockBehindData, Refused,
+        BadCertificate, CannotListen, CannotOpen, Damaged, Full, ClockBehindData, BrokerRefused,
             TransferFailed: the server can't start.
     """
     with new_files_are_private() as umask:

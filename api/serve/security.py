@@ -34,9 +34,10 @@ def security(settings: ServerSettings) -> Security:
     account = settings.database.account_id
     tokens = SessionTokens()
     registry = IdentityRegistry(policies.identities, tokens, account)
-    access_keys = keys.access_keys
-    if keys.file is None or access_keys is None:
+    if keys.file is None:
         return Security(tokens, TokenService(tokens, registry, None, account))
+    access_keys = keys.access_keys
+    assert access_keys is not None, "the file of the keys was not read"
     signatures = Signatures(access_keys, tokens)
     access_control = None
     directory = None if policies.directory is None else policies.directory.expanduser()

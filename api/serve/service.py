@@ -76,7 +76,7 @@ async def serve_until_signal(settings: ServerSettings) -> None:
 
     Raises:
         _EndedWithoutSignal: the server ended without a signal.
-        CannotListen, CannotOpen, Damaged, Full, ClockBehindData, Refused: the errors of
+        CannotListen, CannotOpen, Damaged, Full, ClockBehindData, BrokerRefused: the errors of
             ``running_server``.
     """
     is_asked = False

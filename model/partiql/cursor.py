@@ -6,7 +6,6 @@ from typing import Final
 
 from dynactor.model.errors import ValidationException
 from dynactor.model.limits import EXPRESSION_OPERATORS
-from dynactor.model.partiql.keywords import CONSTANTS, OPERATORS
 from dynactor.model.partiql.tokens import (
     StatementToken,
     StatementTokenKind,
@@ -86,12 +85,6 @@ class TokenCursor:
         """Whether one of these keywords is next."""
         token = self.tokens[self.at]
         return token.kind is StatementTokenKind.KEYWORD and token.text in keywords
-
-    @property
-    def is_at_plain_keyword(self) -> bool:
-        """Whether the next token is a keyword that is neither an operator nor a value."""
-        token = self.tokens[self.at]
-        return token.kind is StatementTokenKind.KEYWORD and token.text not in OPERATORS | CONSTANTS
 
     def accept_keyword(self, keyword: str) -> bool:
         """Consume this keyword if it is next."""

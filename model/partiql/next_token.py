@@ -46,7 +46,7 @@ def next_token(position: Position, text: str, parameters: Sequence[AttributeValu
     return b64encode(msgspec.json.encode(token)).decode()
 
 
-def encode_position(token: str, text: str, parameters: Sequence[AttributeValue]) -> Position:
+def read_position(token: str, text: str, parameters: Sequence[AttributeValue]) -> Position:
     """The position at which the statement continues.
 
     Raises:

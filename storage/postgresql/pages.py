@@ -88,8 +88,8 @@ class PageReader:
             *(part.low, part.high, limit, bounds.bytes_left),
             *by_table.values(),
         )
-        values = {key: value for key, value, _, page_rows in found if not page_rows}
-        page_rows = [(key, value, tail) for key, value, tail, page_rows in found if page_rows]
+        values = {key: value for key, value, _, is_page_row in found if not is_page_row}
+        page_rows = [(key, value, tail) for key, value, tail, is_page_row in found if is_page_row]
         # PostgreSQL does not promise the order of a union.
         page_rows.sort()
         return values, self._in_one_statement(page_rows, limit, bounds)

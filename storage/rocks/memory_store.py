@@ -39,6 +39,7 @@ class _MemoryStore(RocksStore):
         # The present state; None after a commit, until it is read. An earlier state would keep
         # memory in use.
         self._pinned: PinnedView | None = None
+        # The view of a closed store.
         self._durable.close()
         # Prepares the next ``clear`` a little later, after pending requests are answered.
         self._timer: asyncio.TimerHandle | None = None
@@ -46,6 +47,8 @@ class _MemoryStore(RocksStore):
 
     def durable(self) -> View:
         if self._pinned is None:
+            if self._is_closed:
+                return self._durable
             self._pinned = self._pinned_now()
         return self._pinned
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from dynactor.model.configuration_error import ConfigurationError
 from dynactor.model.option import Option, OptionGroup, listed
+from dynactor.model.secret_fields import SecretFields
 from dynactor.streams.kafka.message import KafkaMessage
 
 SecurityProtocol: TypeAlias = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
@@ -179,11 +180,13 @@ def _expanded(path: Path | None) -> Path | None:
     return None if path is None else path.expanduser()
 
 
-class BrokerSettings(Struct, frozen=True):
+class BrokerSettings(SecretFields, frozen=True):
     """How to connect to a broker; without servers, nothing is published.
 
     Invariant: its string forms never contain the password.
     """
+
+    secret_fields = frozenset({"sasl_password"})
 
     bootstrap_servers: Annotated[
         tuple[str, ...], Option("--kafka-bootstrap-servers", OptionGroup.KAFKA, _servers)
@@ -232,7 +235,3 @@ class BrokerSettings(Struct, frozen=True):
 
     # The time-out of one request to the broker.
     request_timeout_seconds: float = 15.0
-
-    def __repr__(self) -> str:
-        names = (name for name in self.__struct_fields__ if name != "sasl_password")
-        return f"BrokerSettings({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"

@@ -92,8 +92,8 @@ async def test_a_node_with_a_wrong_clock_does_not_follow_a_killed_leader(place: 
         # The node with the right clock would often be faster anyway.
         cluster.pause(int(right[1:]))
         node = cluster.nodes[wrong]
-        await until(node._lacks_home)
-        assert not await node._may_become_home()
+        await until(node._lacks_leader)
+        assert not await node._may_become_leader()
         assert cluster.database.owner is None
         cluster.resume(int(right[1:]))
         await until(lambda: leader_of(cluster) == right)

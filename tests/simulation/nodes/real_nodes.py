@@ -220,7 +220,7 @@ class Cluster:
             membership,
             changes,
             protocol,
-            lambda lost: assembly._opening_home(store, parts, lost),
+            lambda lost: assembly._opening_leader(store, parts, lost),
             opening_share=opening_share,
             linking=lambda address: SimulatedLink(
                 self, process, address.partition(":")[0], address, changes
