@@ -49,10 +49,13 @@ class Order(NamedTuple):
         """Why the fault can't be planted in the working tree, None if it can."""
         if not (PROJECT / self.file).is_file():
             return f"{self.file} is missing"
+        source = (PROJECT / self.file).read_text()
         try:
-            self.changed((PROJECT / self.file).read_text())
+            changed = self.changed(source)
         except LookupError as error:
             return str(error)
+        if changed == ast.unparse(ast.parse(source)):
+            return f"{self.description} changes nothing"
         if not (PROJECT / self.test_file).is_file():
             return f"{self.test_file} is missing"
         tests = (PROJECT / self.test_file).read_text()

@@ -22,7 +22,7 @@ def memory_store() -> AbstractAsyncContextManager[Store]:
 
 @asynccontextmanager
 async def rocks_in_memory() -> AsyncIterator[Store]:
-    """An empty embedded store in memory, with the same code path as on disk."""
+    """An empty embedded store in memory, whose commits are durable at once."""
     store = await open_rocks_in_memory()
     try:
         yield store

@@ -90,6 +90,7 @@ class Asker:
             assert self._wire("GetItem", self._located(case)).get("Item", {}) == old, case
             return refused
         new = answer.get("Attributes", {})
+        assert self._wire("GetItem", self._located(case)).get("Item", {}) == new, case
         self._item = _UNKNOWN
         changed = {name for name in {*old, *new} if old.get(name) != new.get(name)}
         return as_outcome({name: new.get(name) for name in changed - case.key.keys()})
@@ -112,12 +113,13 @@ def asker(wire: WireClient, simple: str) -> Iterator[Asker]:
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_each_expression_of_a_script_has_its_outcome(asker: Asker, script: Path) -> None:
-    cases = (case for case in expression_cases(script) if not case.local_reason)
+    cases = [case for case in expression_cases(script) if not case.local_reason]
+    assert cases
     assert differences(cases, asker.outcome) == []
 
 
 @differs_from_dynamodb_local("each case has its reason")
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
-def test_an_outcome_that_dynamodb_local_does_not_have(asker: Asker, script: Path) -> None:
-    cases = (case for case in expression_cases(script) if case.local_reason)
+def test_outcomes_that_dynamodb_local_does_not_have(asker: Asker) -> None:
+    cases = [case for script in SCRIPTS for case in expression_cases(script) if case.local_reason]
+    assert cases
     assert differences(cases, asker.outcome) == []
