@@ -50,6 +50,8 @@ class Marks(Part):
         ]
         self.endings: list[Callable[[], None]] = []
         self.times_kept: list[float] = []
+        # The number of started phases when each stored table was open.
+        self.started_before: list[int] = []
 
     async def _mark(self, message: MarkTable) -> None:
         table = self._tables.settled(message.name)
@@ -59,6 +61,10 @@ class Marks(Part):
     async def _start(self, table: Table, over: Callable[[], None]) -> None:
         del table
         self.endings.append(over)
+
+    async def opened(self, table: Table) -> None:
+        del table
+        self.started_before.append(len(self.endings))
 
     async def _end(self, table: Table) -> str:
         await self._put(table, "MARKED")
@@ -104,6 +110,7 @@ async def test_a_phase_of_a_part_starts_once_and_again_after_a_restart() -> None
             assert len(database.part(Marks).endings) == 1
         async with running_database(store) as database:
             (over,) = database.part(Marks).endings
+            assert database.part(Marks).started_before == [1]
             over()
             # The actor handles this message after the end of the phase.
             await database.actor.keep_streams()

@@ -64,6 +64,14 @@ async def test_in_memory_a_commit_is_durable_at_once_and_waits_for_one_turn() ->
         assert store.durable() is store.durable()
 
 
+async def test_a_closed_store_in_memory_refuses_reads_that_follow_a_commit() -> None:
+    async with memory_store() as store:
+        await (await store.commit([group({b"a": b"1"})]))
+        await store.close()
+        with pytest.raises(Closed):
+            await store.durable().load([b"a"])
+
+
 async def test_cached_values_equal_loaded_ones(store: Store) -> None:
     before = store.durable()
     await (await store.commit([group({b"a": b"1"})]))
