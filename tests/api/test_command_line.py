@@ -59,7 +59,7 @@ def test_a_crash_of_native_code_prints_the_stacks_of_all_threads():
         server.process.send_signal(signal.SIGSEGV)
         assert server.process.wait(HANG_SECONDS) == -signal.SIGSEGV
         assert "Segmentation fault" in server.log
-        assert "in serve" in server.log
+        assert "api/serve/service.py" in server.log
 
 
 def test_an_end_without_a_request_is_logged_and_exits_with_an_error():

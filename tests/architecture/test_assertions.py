@@ -25,10 +25,16 @@ _TEST: Final = re.compile(r"^(?:async )?def (test_\w+)\((?:.*\n)(?:(?:[ \t)].*)?
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def _asserts(node: ast.AST) -> bool:
-    """Whether a node contains an assertion of its own."""
+def _narrows(test: ast.expr) -> bool:
+    """Whether an assertion only tells the type checker what a value is."""
+    text = ast.unparse(test)
+    return text.endswith(" is not None") or text.startswith("isinstance(")
+
+
+def _asserts(node: ast.AST, *, is_helper: bool = False) -> bool:
+    """Whether a node contains an assertion of its own; a helper's must do more than narrow."""
     return any(
-        isinstance(each, ast.Assert)
+        (isinstance(each, ast.Assert) and not (is_helper and _narrows(each.test)))
         or (isinstance(each, ast.Call) and ast.unparse(each.func) in _ASSERTING_CALLS)
         or (isinstance(each, ast.Raise) and "AssertionError" in ast.unparse(each))
         for each in ast.walk(node)
@@ -59,8 +65,10 @@ class _Module:
         for node in ast.walk(function):
             if not isinstance(node, ast.Call):
                 continue
-            if isinstance(node.func, ast.Attribute) and node.func.attr in self.methods:
-                yield self, self.methods[node.func.attr]
+            if isinstance(node.func, ast.Attribute):
+                for module in (self, *self._modules()):
+                    if node.func.attr in module.methods:
+                        yield module, module.methods[node.func.attr]
             elif isinstance(node.func, ast.Name):
                 yield from self._named(node.func.id)
 
@@ -69,9 +77,19 @@ class _Module:
             yield self, self.functions[name]
         elif name in self.imported:
             dotted, original = self.imported[name]
-            path = PROJECT.joinpath(*dotted.split(".")).with_suffix(".py")
+            path = _path(dotted)
             if path.is_file():
                 yield from _module(path)._named(original)
+
+    def _modules(self) -> Iterator[_Module]:
+        """The files of the imported classes."""
+        for dotted, original in sorted(set(self.imported.values())):
+            if original[0].isupper() and (path := _path(dotted)).is_file():
+                yield _module(path)
+
+
+def _path(dotted: str) -> Path:
+    return PROJECT.joinpath(*dotted.split(".")).with_suffix(".py")
 
 
 _modules: Final[dict[Path, _Module]] = {}
@@ -85,8 +103,8 @@ def _module(path: Path) -> _Module:
 
 def _is_checked(module: _Module, function: _Function, seen: frozenset[str] = frozenset()) -> bool:
     """Whether a function asserts something, or a function that it calls does."""
-    return _asserts(function) or any(
-        _is_checked(other, called, seen | {called.name})
+    return _asserts(function, is_helper=bool(seen)) or any(
+        _is_checked(other, called, seen | {function.name, called.name})
         for other, called in module.called(function)
         if called.name not in seen
     )

@@ -148,6 +148,7 @@ async def test_a_failed_backup_of_a_deleted_table_is_never_shown_as_available() 
             await database.ask(DeleteTable("Thread"))
         async with running_database(inner) as database:
             await until(lambda: not database.part(TableBackups).backups)
+            assert database.table_names() == []
 
 
 def count(logs: Sequence[Mapping[str, object]], event: str) -> int:

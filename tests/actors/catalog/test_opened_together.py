@@ -58,6 +58,7 @@ async def test_a_home_opens_its_tables_at_the_same_time():
             taking = asyncio.ensure_future(other.ask(TakeTables(NAMES)))
             await all_reached(waiting)
             await taking
+            assert all(map(other.runs, NAMES))
             for name in NAMES:
                 await other.table(name).write(put(thread("EC2", "a")))
 

@@ -88,6 +88,7 @@ async def test_long_work_starts_again_after_a_conflict():
         loading = store.gate_before(pages_of(*key_layout.TABLE_RECORDS))
         second.fail(Conflict("another node has changed the table"))
         await loading.reached()
+        assert not keeping.done()
         second.open()
         loading.open()
         await keeping

@@ -101,3 +101,4 @@ async def test_by_default_changes_follow_at_once():
             await database.ask(UpdateTable("Thread", TAG))
             await database.ask(UpdateTable("Thread", policy("{}" if is_protected else "[]")))
         await database.ask(DeleteTable("Thread"))
+        assert database.table_names() == []

@@ -143,6 +143,7 @@ async def test_a_large_table_does_not_delay_the_splits_of_other_tables():
             await fill(tables[-1], str, items)
         await database.split_watch.check()
         await until(lambda: all(len(starts(table)) == 2 for table in tables))
+        assert [len(starts(table)) for table in tables] == [2, 2]
 
 
 async def test_a_collection_that_is_too_large_is_split_by_sort_key():

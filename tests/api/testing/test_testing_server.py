@@ -161,6 +161,7 @@ def test_a_server_ends_with_the_process_that_started_it(signal_number: signal.Si
         parent.send_signal(signal_number)
         parent.wait()
         wait_gone(process_id)
+        assert not psutil.pid_exists(process_id)
 
 
 def test_a_server_ends_with_its_parent_although_a_fork_keeps_the_pipe_open():

@@ -61,12 +61,11 @@ async def redefine(database: Database, table: Table, **members: Any) -> None:
 
 
 def table_definition(
-    name: str = "Thread", *, local_sort_keys: Sequence[str] = (), partitions: int = 4
+    name: str = "Thread", *, local_sort_keys: Sequence[str] = ()
 ) -> TableDefinition:
     """A table with the key forum (S), subject (S), and a local index for each sort key."""
     forum, subject = KeyAttribute("forum", "S"), KeyAttribute("subject", "S")
     sorts = tuple(KeyAttribute(sort, "N") for sort in local_sort_keys)
-    assert partitions == 4, "an on-demand table has four"
     return TableDefinition(
         name=name,
         table_id=0,

@@ -10,6 +10,8 @@ import asyncio
 import signal
 from typing import Final, Self
 
+import pytest
+
 import dynactor.api.command_line as entry
 from dynactor.api.http import server
 from dynactor.api.http.fast_lane import FastLanes
@@ -29,8 +31,9 @@ class CancelledLanes(FastLanes):
 
 def _main() -> None:
     # The class is replaced here, because the product has no interface for this.
-    setattr(server, "FastLanes", CancelledLanes)  # noqa: B010
-    entry.main()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "FastLanes", CancelledLanes)
+        entry.main()
 
 
 if __name__ == "__main__":

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+import pytest
 from msgspec import Struct
 
 import dynactor.api.command_line as entry
+from dynactor.api.hosting import open_store
 from dynactor.api.hosting.open_postgresql import open_postgresql
-from dynactor.api.serve import running_server
 from dynactor.storage.rocks.options import RocksOptions
 from dynactor.storage.rocks.store import open_rocks
 from dynactor.storage.store import Store
@@ -56,9 +57,10 @@ def _main() -> None:
             yield kind(inner, delays)
 
     # Replace the functions that open stores, because the product has no option for delayed stores.
-    setattr(running_server, "open_rocks", open_delayed)  # noqa: B010
-    setattr(running_server, "open_postgresql", open_delayed_postgresql)  # noqa: B010
-    entry.main()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(open_store, "open_rocks", open_delayed)
+        patch.setattr(open_store, "open_postgresql", open_delayed_postgresql)
+        entry.main()
 
 
 if __name__ == "__main__":

@@ -154,9 +154,9 @@ def test_several_keys_are_answered_in_pages_of_10_items(
     answers = list(pages(wire, f'SELECT * FROM "{simple}" WHERE pk IN [{keys}]'))
     assert [len(answer["Items"]) for answer in answers] == [10, 10, 10]
     assert [plain(item)["pk"] for answer in answers for item in answer["Items"]] == names
-    # One key is read as by a Query.
-    (whole,) = pages(wire, f"SELECT * FROM \"{simple}\" WHERE begins_with(pk, '{pk}')")
-    assert len(whole["Items"]) == 30
+    # A Scan has no such limit. Other tests fill the table, so it may have several pages.
+    read = pages(wire, f"SELECT * FROM \"{simple}\" WHERE begins_with(pk, '{pk}')")
+    assert sum(len(answer["Items"]) for answer in read) == 30
 
 
 @differs_from_dynamodb_local("returns all items at once")

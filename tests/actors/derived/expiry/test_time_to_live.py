@@ -369,6 +369,7 @@ async def test_late_items_are_deleted_even_if_more_than_the_sweeper_remembers(
             late = [put(thread(f"f{n}", "s", at=NOW - 1 - n - first)) for n in range(100)]
             await asyncio.gather(*map(table.submit, late))
             await until_items(database, "Thread", 0)
+        assert await items(table, {"forum": {"S": "f0"}, "subject": {"S": "s"}}) == [None]
 
 
 class RefusingStore(FaultyStore):

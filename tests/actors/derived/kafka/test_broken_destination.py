@@ -130,6 +130,7 @@ async def test_an_answer_canceled_by_the_client_library_does_not_end_the_wait_fo
             broker.cancelled_answers = 3
             while broker.cancelled_answers:
                 await asyncio.sleep(0.001)
+            assert destination_of(table).status == "BROKEN"
         async with asyncio.timeout(HANG_SECONDS):
             while destination_of(table).status != "ACTIVE":
                 await asyncio.sleep(0.001)
@@ -229,6 +230,7 @@ async def test_a_cut_off_destination_can_be_disabled(relays):
             await database.ask(DisableDestination("Thread", TOPIC))
             while destination_of(table).status != "DISABLED":
                 await asyncio.sleep(0)
+            assert destination_of(table).status == "DISABLED"
 
 
 async def test_the_limits_of_the_backlog_also_apply_without_a_broker():
@@ -238,7 +240,9 @@ async def test_the_limits_of_the_backlog_also_apply_without_a_broker():
         async with running_database(store, broker=broker, relays=relays) as database:
             await published_table(database)
         async with running_database(store, relays=relays) as database:
-            await cut_off(database.table("Thread"))
+            table = database.table("Thread")
+            await cut_off(table)
+            assert destination_of(table).status == "BROKEN"
 
 
 async def all_items(table: Table) -> list[object]:
