@@ -32,9 +32,8 @@ class PathTaken(CannotOpen):
 def whole_directory(directory: Path) -> Iterator[Path]:
     """Yield a directory to fill. If the context succeeds, sync the directory and rename it.
 
-    Raises:
-        Taken: the directory exists already.
-        CannotOpen: the directory can't be created, or its parent is locked by another builder.
+    Raises ``Taken`` if it exists already, or ``CannotOpen`` if its parent is locked, or can't be
+    used.
     """
     unfinished = directory.with_name(_UNFINISHED)
     try:

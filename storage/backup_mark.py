@@ -19,11 +19,7 @@ _NAME: Final = "backup"
 
 
 def mark_as_backup(directory: Path) -> None:
-    """Mark a data directory as a backup, durably.
-
-    Raises:
-        OSError: the mark can't be written.
-    """
+    """Mark a data directory as a backup, durably; raises ``OSError``."""
     with (directory / _NAME).open("xb") as file:
         file.write(_identity(file.fileno()))
         file.flush()
@@ -32,11 +28,7 @@ def mark_as_backup(directory: Path) -> None:
 
 
 def refuse_backup(directory: Path) -> None:
-    """Refuse to start a server on a backup, because the server would change it.
-
-    Raises:
-        CannotOpen: the directory is a backup, rather than a copy of one.
-    """
+    """Refuse to serve a backup, which would change, but no copy of it; raises ``CannotOpen``."""
     if _is_backup(directory):
         raise CannotOpen(
             f"{directory} is a backup, which a server would change: start the server on a copy "
@@ -45,11 +37,7 @@ def refuse_backup(directory: Path) -> None:
 
 
 def drop_backup_mark(directory: Path) -> None:
-    """Turn a backup, or a copy of one, into an ordinary data directory.
-
-    Raises:
-        CannotOpen: its mark can't be deleted.
-    """
+    """Turn a backup, or a copy of one, into an ordinary data directory; raises ``CannotOpen``."""
     try:
         (directory / _NAME).unlink()
         sync_directory(directory)

@@ -67,11 +67,7 @@ def decode(value: bytes) -> Balance:
 
 
 async def load(view: View) -> LoadedBalances:
-    """Read all balances. Data of an earlier version has none.
-
-    Raises:
-        StoreError: reading failed.
-    """
+    """Read all balances. Data of an earlier version has none. Raises ``StoreError``."""
     (head_bytes,) = await view.load([key_layout.BALANCES_HEAD])
     head = BalancesHead() if head_bytes is None else _decode_head(head_bytes)
     balances: dict[Resource, dict[int, Balance]] = {}

@@ -191,12 +191,9 @@ async def load_groups(view: View) -> dict[str, str]:
 
 
 async def load(view: View, node: str = "") -> Catalog:
-    """Read the catalog.
+    """Read the catalog; raises ``Damaged`` if a record has an unknown form.
 
     ``node`` is the name of the loading node, empty if there is only one.
-
-    Raises:
-        Damaged: a record has an unknown form.
     """
     head_bytes, version, writer_bytes = await view.load(
         [key_layout.CATALOG_HEAD, key_layout.CATALOG_VERSION, key_layout.catalog_writer(node)]

@@ -30,11 +30,7 @@ def pack(version: int, size_bytes: int, data: bytes) -> bytes:
 
 
 def decode(value: bytes) -> StoredItem:
-    """The item or index entry in a row's value.
-
-    Raises:
-        Damaged: the value has no known header.
-    """
+    """The item or index entry in a row's value; raises ``Damaged``."""
     try:
         row_format, version, size = _HEADER.unpack_from(value)
     except StructError:
@@ -65,11 +61,7 @@ def _unknown() -> Damaged:
 
 
 def version(value: bytes) -> int:
-    """The version of the item or entry in a row's value, without decoding it.
-
-    Raises:
-        Damaged: the value has no known header.
-    """
+    """The version of the item or entry in a row, without decoding it; raises ``Damaged``."""
     try:
         row_format, number, _ = _HEADER.unpack_from(value)
     except StructError:

@@ -34,12 +34,7 @@ class StoreTooLarge(Exception):
 
 
 async def read_contents(store: Store, most_bytes: int) -> Contents:
-    """Read every row.
-
-    Raises:
-        TooLarge: keys and values exceed ``most_bytes``.
-        StoreError: reading failed.
-    """
+    """Read every row; raises ``TooLarge`` above ``most_bytes`` in total, or ``StoreError``."""
     rows: list[Row] = []
     size_bytes = 0
     async for page in pages_in(
@@ -57,9 +52,7 @@ async def replace_contents(store: Store, rows: Sequence[Row] = ()) -> None:
 
     A large replacement takes several commits, and a crash in between leaves only part of the rows.
     On disk, a replacement also waits for a compaction, which frees the space of the deleted rows.
-
-    Raises:
-        StoreError: a commit failed.
+    Raises ``StoreError``.
     """
     (head,) = await store.latest.load([key_layout.CATALOG_HEAD])
     kept = head or catalog.encode_head(CatalogHead())

@@ -29,12 +29,7 @@ class CopiedTable(NamedTuple):
 
 
 async def refuse_unfinished_copy(store: Store) -> None:
-    """Refuse to serve a store that an unfinished copy has left incomplete.
-
-    Raises:
-        CannotOpen: a copy into the store is unfinished.
-        StoreError: the store can't be read.
-    """
+    """Refuse to serve a store after an unfinished copy; raises ``CannotOpen`` or ``StoreError``."""
     (cursor,) = await store.latest.load([key_layout.COPY_CURSOR])
     if cursor is not None:
         raise CannotOpen("The data is an unfinished copy. Repeat dynactor copy until it ends")
@@ -46,12 +41,9 @@ async def copy_rows(
     """Copy all rows, compare both stores, and write the target's catalog head.
 
     ``on_rows`` is called with the number of rows of a page once the page is durable. Nothing else
-    may use either store meanwhile.
-
-    Raises:
-        CannotOpen: there is nothing to copy, or the target is not empty.
-        Damaged: the target differs from the source.
-        StoreError: a store failed. The next call continues the copy.
+    may use either store meanwhile. Raises ``CannotOpen`` if there is nothing to copy, or the target
+    is not empty; ``Damaged`` if the target differs. After another ``StoreError`` the next call
+    continues the copy.
     """
     await refuse_unfinished_copy(source)
     (head,) = await source.latest.load([key_layout.CATALOG_HEAD])

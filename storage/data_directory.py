@@ -62,11 +62,7 @@ class DataDirectory:
         return self.path / "mark"
 
     def raise_format(self) -> None:
-        """Raise the format durably before writing anything that older versions don't know.
-
-        Raises:
-            CannotOpen: the format can't be written.
-        """
+        """Raise the format durably before what older versions don't know; raises ``CannotOpen``."""
         if self.format_version == FORMAT_VERSION:
             return
         try:
@@ -104,11 +100,7 @@ def open_data_directory(path: Path) -> DataDirectory:
 
 
 def open_existing_directory(path: Path) -> DataDirectory:
-    """Lock an existing data directory for this process.
-
-    Raises:
-        CannotOpen: the directory is not a data directory, or another process uses it.
-    """
+    """Lock an existing data directory for this process; raises ``CannotOpen``."""
     try:
         if not (path / "format").is_file():
             raise CannotOpen(f"{path} is not a data directory of dynactor")
@@ -189,11 +181,7 @@ def _cannot_be_used(path: Path, error: OSError) -> CannotOpen:
 
 
 def _read_format(path: Path) -> int | None:
-    """The format of a directory; None if it is empty.
-
-    Raises:
-        CannotOpen: the directory is not a data directory, or of a newer format.
-    """
+    """The format of a directory; None if empty. Raises ``CannotOpen``, also for a newer one."""
     names = {entry.name for entry in path.iterdir()}
     if "format" not in names:
         if names <= _UNFINISHED:

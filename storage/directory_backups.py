@@ -41,11 +41,8 @@ class Backups:
         """Back up all data that is durable now; the backup is durable when this returns.
 
         The backup may include commits that are accepted meanwhile, each as a whole. If the caller
-        is canceled, the backup is still completed.
-
-        Raises:
-            BadName: no backup was created.
-            StoreError: see ``Store.checkpoint``.
+        is canceled, the backup is still completed. After ``BadName`` no backup was created. Raises
+        else as ``Store.checkpoint``.
         """
         if not _NAME.match(name):
             raise BadName(

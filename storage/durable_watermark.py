@@ -88,11 +88,7 @@ class DurableMark:
         self._synced_at_seconds = time.monotonic()
 
     def add_slot(self) -> None:
-        """Add the second slot to a file of one slot; earlier versions can't read the new file.
-
-        Raises:
-            CannotOpen: the file can't be written.
-        """
+        """Add a second slot to a file, which earlier versions can't read; raises ``CannotOpen``."""
         with self._lock:
             if self._has_two:
                 return

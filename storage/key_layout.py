@@ -196,11 +196,7 @@ def row_kind(row_key: bytes) -> RowKind:
 
 
 def table_and_index(row_key: bytes) -> tuple[int, int]:
-    """The ids of the table and the index in a row's key.
-
-    Raises:
-        ValueError: the key is too short.
-    """
+    """The ids of the table and the index in a row's key; raises ``ValueError``."""
     try:
         _, table_id, index_id = _ROW_PREFIX.unpack_from(row_key)
     except StructError:
@@ -466,12 +462,9 @@ def namespace_prefixes(name: str) -> list[bytes]:
 
 
 def split_namespace(row_key: bytes) -> tuple[str, bytes]:
-    """The namespace's name in a row's key, and the key within the namespace.
+    """The namespace's name in a row's key, and the key within it; raises ``ValueError``.
 
     The name is empty in the namespace of the configured region, whose keys have no prefix.
-
-    Raises:
-        ValueError: the key has no end of a namespace's name.
     """
     if row_key[0] < _NAMESPACE:
         return "", row_key

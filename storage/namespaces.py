@@ -70,10 +70,7 @@ async def settle_separation(store: Store, wanted: Separation, region: str) -> st
     """Record the separation of the store; returns the region of the home namespace.
 
     A store without separation can start to separate regions: its tables then belong to ``region``.
-
-    Raises:
-        CannotOpen: requests could not reach tables that exist.
-        StoreError: reading or writing failed.
+    Raises ``CannotOpen`` if requests could not reach tables that exist, or ``StoreError``.
     """
     row, head = await store.latest.load([key_layout.SEPARATION, key_layout.CATALOG_HEAD])
     stored = None if row is None else _decode(row)

@@ -19,13 +19,10 @@ async def pages_in(
     max_rows: int = _PAGE_ROWS,
     max_bytes: int = _PAGE_BYTES,
 ) -> AsyncGenerator[list[Row], None]:
-    """The rows from ``start`` to before ``end`` in pages that are not empty.
+    """The rows from ``start`` to before ``end`` in pages that are not empty; raises ``StoreError``.
 
     Each page is read from a new view, because a view keeps the deleted rows of its state on the
     disk.
-
-    Raises:
-        StoreError: a page can't be read.
     """
     while start < end:
         rows = await take_view().page(start, end, max_rows=max_rows, max_bytes=max_bytes)
@@ -36,11 +33,7 @@ async def pages_in(
 
 
 async def rows_in(view: RowReads, start: bytes, end: bytes) -> AsyncGenerator[Row, None]:
-    """The rows from ``start`` to before ``end``, from one view.
-
-    Raises:
-        StoreError: a page can't be read.
-    """
+    """The rows from ``start`` to before ``end``, from one view; raises ``StoreError``."""
     async for rows in pages_in(lambda: view, start, end):
         for row in rows:
             yield row

@@ -229,10 +229,7 @@ class Store(Protocol):
 
         The store may call ``read`` again from its start, so ``read`` must change nothing.
         ``calls_once``: ``read`` likely calls the view only once, which may save round trips.
-        ``eventual``: the state may lag behind ``durable()``.
-
-        Raises:
-            Unavailable, Closed: see ``View``.
+        ``eventual``: the state may lag behind ``durable()``. Raises as ``View``.
         """
         ...
 
@@ -256,10 +253,7 @@ class Store(Protocol):
 
         The locks end with the context, with a commit, or after ``LOCK_SECONDS`` without a call by
         their holder. Another caller may wait that long for the locks. A head that is absent is not
-        locked.
-
-        Raises:
-            Unavailable, Closed: see ``View``.
+        locked. Raises as ``View``.
         """
         ...
 
@@ -275,11 +269,8 @@ class Store(Protocol):
         """Create a data directory with all durable data at ``directory``, which must not exist.
 
         The checkpoint becomes visible when it is complete, and is durable when this call returns.
-
-        Raises:
-            CannotOpen: the directory can't be created.
-            Full, Retry, Closed: commits are refused, or began to be refused meanwhile.
-            Damaged: a row can't be read.
+        Raises ``CannotOpen`` if the directory can't be created; ``Full``, ``Retry`` or ``Closed``
+        if commits are refused; ``Damaged`` if a row can't be read.
         """
         ...
 

@@ -121,11 +121,7 @@ def time_us(value: bytes) -> int:
 
 
 def decode(sequence_number: SequenceNumber, value: bytes) -> ChangeRecord:
-    """The record in a row's value.
-
-    Raises:
-        Damaged: the value has no known format.
-    """
+    """The record in a row's value; raises ``Damaged``."""
     if len(value) < _LAYOUT.size or value[0] != FORMAT:
         raise Damaged("a change record is not in a format that this version knows")
     (

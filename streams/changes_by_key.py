@@ -72,11 +72,7 @@ class Listing:
 
 
 def decode(row: Row) -> ListedChange:
-    """The change in a row.
-
-    Raises:
-        Damaged: the row has no known form.
-    """
+    """The change in a row; raises ``Damaged``."""
     if len(row.value) != _VALUE.size:
         raise Damaged("a listed change is not in a format that this version knows")
     number, counter = key_layout.listed_number(row.key)

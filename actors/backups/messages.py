@@ -12,9 +12,7 @@ from dynactor.model.tables.table_backup import (
 class CreateTableBackup(Message[TableBackup], frozen=True):
     """Start a backup of a table; it will contain all writes that were answered before.
 
-    Raises:
-        TableNotFoundException, TableInUseException: no such table, or it is being created or
-            deleted.
+    Raises ``TableNotFoundException`` or ``TableInUseException``.
     """
 
     table_name: str
@@ -24,12 +22,9 @@ class CreateTableBackup(Message[TableBackup], frozen=True):
 class DeleteTableBackup(Message[TableBackup], frozen=True):
     """Delete a backup of a table; the reply is its last description. Errors name it by its ARN.
 
-    Tables that were restored from it keep their items.
-
-    Raises:
-        ValidationException: the backup is one of the system.
-        BackupNotFoundException, BackupInUseException: the backup does not exist, or is being
-            created or restored.
+    Tables that were restored from it keep their items. Raises ``ValidationException`` for a backup
+    of the system, ``BackupNotFoundException``, or ``BackupInUseException`` while it is being
+    created or restored.
     """
 
     backup_id: TableBackupId

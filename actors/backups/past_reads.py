@@ -50,11 +50,9 @@ class PastReads:
     ) -> AsyncIterator[list[PastView]]:
         """Views of tables as they were at a time; changes at this time are included.
 
-        Raises:
-            ValidationException: the recovery of a table is not enabled, or the time is not in its
-                window.
-            ResourceNotFoundException: a table was deleted meanwhile.
-            InternalServerError: the store can't be read.
+        Raises ``ValidationException`` if recovery is not enabled or the time is not in its window,
+        ``ResourceNotFoundException`` if a table was deleted meanwhile, or ``InternalServerError``
+        if the store can't be read.
         """
         self._check(epoch_seconds, tables)
         async with self._turns:

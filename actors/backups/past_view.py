@@ -72,9 +72,8 @@ class PastView:
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values of the rows of items, in order; None for missing rows.
 
-        Raises:
-            StoreError: a row or a log can't be read.
-            ResourceNotFoundException: the table was deleted meanwhile.
+        Raises ``StoreError`` if a row or a log can't be read, or ``ResourceNotFoundException`` if
+        the table was deleted meanwhile.
         """
         values = dict(zip(keys, await self._store.durable().load(keys), strict=True))
         unknown = []
@@ -188,11 +187,7 @@ class PastView:
     async def page(
         self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
     ) -> list[Row]:
-        """The first rows from ``start`` to before ``end``; or the last, in reverse order.
-
-        Raises:
-            StoreError, ResourceNotFoundException: see ``load``.
-        """
+        """The first rows from ``start`` to before ``end``, or the last; raises as ``load``."""
         if self._lists_changes and start.startswith(self._prefix):
             return await self._listed_page(
                 _Span(start, end), reverse=reverse, max_rows=max_rows, max_bytes=max_bytes

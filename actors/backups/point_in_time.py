@@ -42,9 +42,8 @@ _PAST_SECONDS = 5.0
 class UpdateRecovery(Message[None], frozen=True):
     """Enable or disable point-in-time recovery, or change its period; None disables it.
 
-    Raises:
-        TableNotFoundException: no such table.
-        ContinuousBackupsUnavailableException: the table is being created.
+    Raises ``TableNotFoundException``, or ``ContinuousBackupsUnavailableException`` while the table
+    is being created.
     """
 
     table_name: str
@@ -99,9 +98,8 @@ class RecoverySwitch(Part):
     def check_enabled(self, source: str) -> PointInTimeRecovery:
         """The window of a table.
 
-        Raises:
-            TableNotFoundException: no such table.
-            PointInTimeRecoveryUnavailableException: its recovery is not enabled.
+        Raises ``TableNotFoundException``, or ``PointInTimeRecoveryUnavailableException`` if
+        recovery is not enabled.
         """
         recovery = self._table(source).definition.point_in_time_recovery
         if recovery is None:
@@ -115,11 +113,9 @@ class RecoverySwitch(Part):
     ) -> PastState:
         """The state of a table at a time, or just before this time.
 
-        Raises:
-            TableNotFoundException: no such table.
-            PointInTimeRecoveryUnavailableException: its recovery is not enabled.
-            InvalidRestoreTimeException: the time is not in the window.
-            StoreError: a log can't be read.
+        Raises ``TableNotFoundException``, ``PointInTimeRecoveryUnavailableException``,
+        ``InvalidRestoreTimeException`` outside of the window, or ``StoreError`` if a log can't be
+        read.
         """
         recovery = self.check_enabled(source)
         check_in_window(recovery, epoch_seconds, self._clock)
@@ -135,11 +131,7 @@ class RecoverySwitch(Part):
 
 
 def check_in_window(recovery: PointInTimeRecovery, epoch_seconds: float, clock: Clock) -> None:
-    """Refuse a time outside of the window.
-
-    Raises:
-        InvalidRestoreTimeException: the time is too early, or in the future.
-    """
+    """Refuse a time outside of the window; raises ``InvalidRestoreTimeException``."""
     now = clock.now_epoch_seconds()
     # DescribeContinuousBackups shows whole seconds. A time just before the recovery was enabled has
     # the state of that moment.

@@ -153,10 +153,7 @@ class TableBackups(Part):
         """Start a backup that clients don't see, and store other rows in the same commit.
 
         With ``past`` it is a backup of the table as it was at an earlier time, or of its changes
-        since then.
-
-        Raises:
-            StoreError: nothing was changed.
+        since then. After ``StoreError``, nothing was changed.
         """
         backup = structs.replace(
             await self._new_backup("", table),
@@ -206,11 +203,7 @@ class TableBackups(Part):
                 yield
 
     async def abandon(self, backup_id: TableBackupId) -> None:
-        """Delete a backup that clients don't see, in any state.
-
-        Raises:
-            StoreError: nothing was changed.
-        """
+        """Delete an internal backup in any state; after ``StoreError``, nothing was changed."""
         backup = self._backups.get(backup_id)
         if backup is None:
             return
@@ -425,10 +418,8 @@ class TableBackups(Part):
         """Record a table's changes from now on, and store the positions of a backup, in one commit.
 
         ``is_new``: the commit also assigns the id of the backup's rows. ``past`` has earlier
-        positions, from which on the logs are kept.
-
-        Raises:
-            StoreError: nothing was changed, or the outcome is ``Unknown``.
+        positions, from which on the logs are kept. After ``StoreError``, nothing was changed, or
+        the outcome is ``Unknown``.
         """
         subscriber = backup_subscriber(backup)
 

@@ -101,10 +101,7 @@ class CatalogOwner:
         """Write a table's record with other rows; return once it is durable.
 
         ``head`` is the catalog's head after new numbers were assigned. ``heads`` begin or end
-        partitions in the same commit.
-
-        Raises:
-            StoreError: see the store's ``commit``.
+        partitions in the same commit. Raises as the store's ``commit``.
         """
         name, value = record.definition.name, catalog.encode_record(record)
         group = Group(key_layout.table_record(name), self._records.get(name), value)
@@ -123,10 +120,8 @@ class CatalogOwner:
     ) -> None:
         """Delete a table with all its rows, and the rows of these logs.
 
-        With ``keeps_items`` the rows of the items stay, without those of indexes.
-
-        Raises:
-            StoreError: see the store's ``commit``.
+        With ``keeps_items`` the rows of the items stay, without those of indexes. Raises as the
+        store's ``commit``.
         """
         name, table_id = record.definition.name, record.definition.table_id
         group = Group(key_layout.table_record(name), self._records.get(name), None)
@@ -153,11 +148,9 @@ class CatalogOwner:
     ) -> DoneT:
         """Commit a change of a table that compares the heads of these partitions.
 
-        ``commit`` gets the stored heads by number. After a ``Conflict`` it is called again.
-
-        Raises:
-            Conflict: another node has changed the table, or too many conflicts.
-            StoreError: see the store's ``commit`` and ``locked``.
+        ``commit`` gets the stored heads by number. After a ``Conflict`` it is called again. Raises
+        ``Conflict`` if another node has changed the table, or after too many of them; else as the
+        store's ``commit`` and ``locked``.
         """
         for conflicts in count():
             # A partition that writes all the time changes its head all the time.
@@ -211,10 +204,8 @@ class CatalogOwner:
     ) -> None:
         """Change other rows of the catalog: streams, ends of logs, backups of tables.
 
-        ``raises_version``: whether other nodes must load the changed rows again.
-
-        Raises:
-            StoreError: see the store's ``commit``.
+        ``raises_version``: whether other nodes must load the changed rows again. Raises as the
+        store's ``commit``.
         """
         await self._commit(
             heads, puts, deletes, discards=discards, head=head, raises_version=raises_version

@@ -20,10 +20,7 @@ async def upgrade(store: Store, loaded: Catalog) -> Catalog:
     """Give each partition a head, unless this was done before; return the catalog.
 
     Nothing else may use the store meanwhile. The catalog's version is stored last, so the next
-    start repeats an interrupted upgrade.
-
-    Raises:
-        StoreError: reading or writing failed.
+    start repeats an interrupted upgrade. Raises ``StoreError``.
     """
     if loaded.head_bytes is None or loaded.version:
         return loaded

@@ -63,10 +63,8 @@ async def redefine(
     change under the old one. It returns the rows to store, and may be called again.
 
     ``content`` has the new counts of items and bytes by partition, if rows were loaded into the
-    table without the partitions.
-
-    Raises:
-        StoreError: nothing was changed, or the outcome is ``Unknown``.
+    table without the partitions. After ``StoreError``, nothing was changed, or the outcome is
+    ``Unknown``.
     """
     version = table.record.definition_version + 1
     record = structs.replace(table.record, definition=definition, definition_version=version)
@@ -112,11 +110,7 @@ async def store(
     *,
     range_deletes: Sequence[tuple[bytes, bytes]] = (),
 ) -> None:
-    """Store a definition, without sending it to the table's partitions.
-
-    Raises:
-        StoreError: nothing was changed.
-    """
+    """Store a definition without sending it to partitions; ``StoreError`` changes nothing."""
     record = structs.replace(table.record, definition=definition)
     balances = table.throttle.rows_before(definition)
     await owner.put(record, puts=balances, range_deletes=range_deletes)

@@ -34,9 +34,8 @@ class Tables(dict[str, Table]):
     def settled(self, name: str) -> Table:
         """The table with this name, unless it is being created or deleted.
 
-        Raises:
-            ResourceNotFoundException: the table does not exist.
-            ResourceInUseException: the table is being created or deleted.
+        Raises ``ResourceNotFoundException``, or ``ResourceInUseException`` if the table is being
+        created or deleted.
         """
         table = self.named(name)
         if table.definition.status in ("CREATING", "DELETING"):

@@ -121,11 +121,7 @@ class Database:
         return self.actor.parts[kind]
 
     def table(self, name: str) -> Table:
-        """The table with this name, for reads and writes.
-
-        Raises:
-            ResourceNotFoundException: the table does not exist, or is being created or deleted.
-        """
+        """The table with this name, for reads and writes; raises ``ResourceNotFoundException``."""
         table = self.usable_table(name)
         if table is None:
             raise ResourceNotFoundException("Requested resource not found")
@@ -149,11 +145,7 @@ class Database:
         return lengths
 
     def table_in_any_state(self, name: str) -> Table:
-        """The table with this name, even while it is being created.
-
-        Raises:
-            ResourceNotFoundException: the table does not exist.
-        """
+        """The table with this name in any state; raises ``ResourceNotFoundException``."""
         return self._tables.named(name)
 
     @property
@@ -167,11 +159,7 @@ class Database:
         return sorted(self._tables.keys() | elsewhere if elsewhere else self._tables)
 
     async def definitions(self) -> list[TableDefinition]:
-        """The definitions of all tables, sorted by name, also of tables that have another home.
-
-        Raises:
-            StoreError: the catalog can't be read.
-        """
+        """The definitions of all tables of any home, sorted by name; raises ``StoreError``."""
         return await self.actor.parts.definitions()
 
     # -- tables with other homes --------------------------------------------------------------
@@ -199,19 +187,11 @@ class Database:
         self.part(TableHomes).guard = guard
 
     async def confirm_owner(self) -> None:
-        """Read the store, which refuses a database that another server has taken over.
-
-        Raises:
-            StoreError: this database may be out of date.
-        """
+        """Read the store, which refuses a database that was taken over; raises ``StoreError``."""
         await self._store.latest.load([key_layout.CATALOG_VERSION])
 
     async def describe(self, name: str) -> TableState:
-        """A table's definition and durable counters.
-
-        Raises:
-            ResourceNotFoundException: there is no such table.
-        """
+        """A table's definition and durable counters; raises ``ResourceNotFoundException``."""
         table = self._tables.named(name)
         state = await table_state(table)
         return structs.replace(state, growing=self.part(Splitter).growing(table))

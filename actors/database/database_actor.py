@@ -155,10 +155,8 @@ class DatabaseActor:
         """Load the catalog if it may differ from memory; return whether it was loaded.
 
         After a commit of unknown outcome, partitions and followers may use a change that is not
-        stored. So all tables restart, whatever the outcome was.
-
-        Raises:
-            StoreError, DynamoDBError: memory may still be behind.
+        stored. So all tables restart, whatever the outcome was. After ``StoreError`` or
+        ``DynamoDBError``, memory may still be behind.
         """
         if self._owner.is_in_doubt:
             # The commit of unknown outcome may still be written.

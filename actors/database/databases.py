@@ -68,9 +68,7 @@ class Databases:
     async def open(self, namespace: Namespace) -> Database:
         """The database of a namespace; open it unless it is open.
 
-        Raises:
-            LimitExceededException: too many are open.
-            StoreError: see ``open_database``.
+        Raises ``LimitExceededException`` if too many are open, or as ``open_database``.
         """
         assert self._group is not None
         database = self._open.get(namespace)
@@ -132,9 +130,7 @@ async def open_databases(
 ) -> AsyncIterator[Databases]:
     """Running databases over an open store, which stays open when this ends.
 
-    Raises:
-        StoreError: a catalog can't be read.
-        ClockBehindData: the data has a virtual time in the future.
+    Raises ``StoreError``, or ``ClockBehindData`` if the data has a virtual time in the future.
     """
     if separation == "shared":
         async with open_database(

@@ -36,10 +36,7 @@ async def open_database(
 
     Changes of tables can be published if there is a broker. If several databases share a virtual
     clock, one of them stores its time; ``has_other_data`` says whether another database has tables.
-
-    Raises:
-        StoreError: the catalog can't be read.
-        ClockBehindData: the data has a virtual time in the future.
+    Raises ``StoreError``, or ``ClockBehindData`` if the data has a virtual time in the future.
     """
     # Load before the group starts, because the group would wrap an error in an ExceptionGroup.
     loaded = await load_catalog(store, settings.share)

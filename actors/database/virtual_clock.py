@@ -104,10 +104,9 @@ class VirtualClockControl:
     async def move(self, message: MoveClock) -> ClockState:
         """Move the clock, durably.
 
-        Raises:
-            ClockRefusal: the time or the speed is not valid.
-            InternalServerError: the store failed; the clock continues unchanged.
-            MailboxFull, MailboxClosed: the message was not put in.
+        Raises ``ClockRefusal`` for an invalid time or speed; ``InternalServerError`` if the store
+        failed, and the clock continues unchanged; ``MailboxFull`` or ``MailboxClosed`` if the
+        message was not put in.
         """
         return await self.mailbox.put_nowait(message)
 
@@ -231,11 +230,8 @@ async def open_clock(
     """The control of a virtual clock, which continues at the stored time; None for a real clock.
 
     Data that was written in real time is not older than now, so a virtual clock starts now or
-    later. Real time continues after a stored virtual time that has passed.
-
-    Raises:
-        ClockBehindData: real time is behind the stored time.
-        StoreError: reading or writing failed.
+    later. Real time continues after a stored virtual time that has passed. Raises
+    ``ClockBehindData`` if real time is behind the stored time, or ``StoreError``.
     """
     row = await _load(store.latest)
     stored = _stored(row)

@@ -60,22 +60,14 @@ NO_LAG = IndexLag()
 
 
 def parse_index_lag(text: str) -> IndexLag:
-    """Parse ``--gsi-lag``.
-
-    Raises:
-        ConfigurationError: the text is not a lag.
-    """
+    """Parse ``--gsi-lag``; raises ``ConfigurationError``."""
     if text == _AWAITED:
         return IndexLag(reads_wait_seconds=_AWAITED_SECONDS)
     return _parsed("--gsi-lag", text, f"none, {_AWAITED}")
 
 
 def parse_transaction_delay(text: str) -> IndexLag:
-    """Parse ``--transaction-delay``.
-
-    Raises:
-        ConfigurationError: the text is not a delay.
-    """
+    """Parse ``--transaction-delay``; raises ``ConfigurationError``."""
     return _parsed("--transaction-delay", text, "none")
 
 

@@ -83,11 +83,7 @@ class FollowerGroup(Mapping[int, PartitionFollower]):
         )
 
     async def wait_caught_up(self) -> bool:
-        """Wait until every change that is durable now is applied.
-
-        Returns:
-            False if a follower was stopped or abandoned first.
-        """
+        """Wait until the changes durable now are applied; False if a follower ends first."""
         tails = {follower: follower.feed.tail for follower in self._followers.values()}
         have_passed = [await follower.wait_passed(tail) for follower, tail in tails.items()]
         return all(have_passed)

@@ -81,11 +81,8 @@ async def past_positions(
     ``positions`` are those of the last changes at this time that were durable when the time was
     requested. By now the others are durable, too. The partitions of a transaction read the clock
     one after another, so a transaction may have changes before and after the time. Then its later
-    changes count as changes before it. If a partition was split meanwhile, they are in the log of
-    a child.
-
-    Raises:
-        StoreError: a log can't be read.
+    changes count as changes before it. If a partition was split meanwhile, they are in the log of a
+    child. Raises ``StoreError``.
     """
     before: set[bytes] = set()
     after: dict[int, bytes] = {}
@@ -123,11 +120,7 @@ async def _records(view: View, number: int, after: int) -> AsyncIterator[ChangeR
 
 
 async def read(view: View, number: int, after: int) -> list[ChangeRecord]:
-    """The next changes of a log after a counter; none at its end.
-
-    Raises:
-        StoreError: the log can't be read.
-    """
+    """The next changes of a log after a counter; none at its end. Raises ``StoreError``."""
     return await change_log.read(
         view, number, after, max_records=_RECORDS, max_bytes=_RECORDS_BYTES
     )

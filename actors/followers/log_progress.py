@@ -144,11 +144,7 @@ class LogProgress:
         return await self.checkpoint.try_store(self.value)
 
     async def store_end(self, stopped: asyncio.Future[None]) -> bool:
-        """Store that the whole log is applied, however long the store refuses writes.
-
-        Returns:
-            False if the reader was stopped before.
-        """
+        """Store that the whole log is applied, despite refusals; False if the reader is stopped."""
         assert self.is_finished
         return self.is_end_stored or await self.checkpoint.store(self.value, stopped)
 

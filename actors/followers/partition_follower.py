@@ -95,11 +95,7 @@ class PartitionFollower:
         return future
 
     async def wait_passed(self, counter: int) -> bool:
-        """Wait until the changes up to a counter are applied.
-
-        Returns:
-            False if the follower was stopped or abandoned first.
-        """
+        """Wait until the changes up to a counter are applied; False if the follower ends first."""
         passed = self.when_passed(counter)
         try:
             await asyncio.wait([passed, self._closed], return_when=asyncio.FIRST_COMPLETED)

@@ -97,11 +97,9 @@ class RoundSender(Protocol[M]):
         ...
 
     async def deliver(self, current: Round[M], stopped: asyncio.Future[None]) -> bool:
-        """Wait until all of a round is acknowledged.
+        """Wait until all of a round is acknowledged; False if the delivery failed.
 
-        Returns:
-            False if the delivery failed. The round then has the unacknowledged messages, perhaps
-            without images.
+        After a failure the round has the unacknowledged messages, perhaps without images.
         """
         ...
 

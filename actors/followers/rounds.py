@@ -89,11 +89,7 @@ class RoundMaker(Generic[M]):
     async def snapshot_rounds(
         self, snapshot: TableSnapshot, taken_us: int
     ) -> AsyncGenerator[Round[M], None]:
-        """The gap, every item page by page, and finally the positions of the logs.
-
-        Raises:
-            StoreError: a page can't be read.
-        """
+        """The gap, all items page by page, and the positions of the logs; raises ``StoreError``."""
         gap = Round[M]()
         self._sink.add_gap(gap, taken_us)
         yield gap

@@ -71,11 +71,7 @@ class StoredCheckpoint:
         puts: Sequence[tuple[bytes, bytes]] = (),
         deletes: Sequence[bytes] = (),
     ) -> CommitOutcome:
-        """Commit a value and rows; wait until they are durable, even if writes are refused.
-
-        Raises:
-            Fenced: the reader's work has another owner now.
-        """
+        """Commit a value and rows durably, even if writes are refused; raises ``Fenced``."""
         group = Group(self._key, self.value, value, puts, deletes)
         try:
             is_stored = await commit_with_retries(self._store, group, stopped, self.reader)
@@ -98,8 +94,7 @@ class StoredCheckpoint:
     ) -> None:
         """Commit a value and rows once; wait until they are durable, but not for a full disk.
 
-        Raises:
-            StoreError: see the store's ``commit``, but no ``Retry``. Load the value to continue.
+        Raises as the store's ``commit``, but no ``Retry``. Load the value to continue.
         """
         group = Group(self._key, self.value, value, puts, range_deletes=range_deletes)
         durable = await commit_past_stalls(self._store, [group])
@@ -111,32 +106,21 @@ class StoredCheckpoint:
 
         After a lost connection PostgreSQL may execute a commit late, after its repetition. By then
         the row may be absent or have its old value again. So the deletion expects a value that the
-        row never has later.
-
-        Raises:
-            StoreError: as ``commit_once``.
+        row never has later. Raises as ``commit_once``.
         """
         if self.value != _BEGINS:
             await self.commit_once(_BEGINS)
         await self.commit_once(value, range_deletes=range_deletes)
 
     async def commit_later(self, value: bytes, puts: Sequence[tuple[bytes, bytes]]) -> Future[None]:
-        """Commit a value and rows once; the future completes when they are durable.
-
-        Raises:
-            StoreError: as ``commit_once``, also in the future.
-        """
+        """Commit once; the future completes when it is durable. Both raise as ``commit_once``."""
         group = Group(self._key, self.value, value, puts)
         durable = await commit_past_stalls(self._store, [group])
         self.value = value
         return durable
 
     async def store(self, value: bytes, stopped: Future[None]) -> bool:
-        """Store only a value, whatever the stored value is.
-
-        Returns:
-            False if the reader was stopped while the store refused writes.
-        """
+        """Store only a value, over any stored one; False if the reader is stopped first."""
         while (outcome := await self.commit(value, stopped)) is CommitOutcome.CHANGED:
             pass
         return outcome is CommitOutcome.STORED
@@ -151,11 +135,7 @@ class StoredCheckpoint:
 
 
 async def try_store(store: Store, values: Mapping[StoredCheckpoint, bytes]) -> bool:
-    """Store only values, in one commit, if the store accepts it at once; durable later.
-
-    Raises:
-        Fenced: the work of one of the readers has another owner now.
-    """
+    """Store only values in one commit, if accepted at once; durable later. Raises ``Fenced``."""
     try:
         durable = await store.commit([each.group(value) for each, value in values.items()])
     except Fenced:

@@ -64,11 +64,7 @@ class TableSnapshot:
         return snapshot
 
     async def pages(self) -> AsyncIterator[list[StoredItem]]:
-        """The items, page by page, in the order of their hashes.
-
-        Raises:
-            StoreError: a page can't be read.
-        """
+        """The items, page by page, in the order of their hashes; raises ``StoreError``."""
         async for rows in self.rows():
             yield [codec.decode(row.value) for row in rows]
 
@@ -76,10 +72,7 @@ class TableSnapshot:
         """The rows of the items, page by page; a row's key is the item's position in the table.
 
         Each page is read from the newest durable state. Items that changed since the positions are
-        left out, because the logs have those changes.
-
-        Raises:
-            StoreError: a page can't be read.
+        left out, because the logs have those changes. Raises ``StoreError``.
         """
         start, end = self._prefix, key_layout.prefix_end(self._prefix)
         skipped = len(self._prefix)
@@ -97,10 +90,7 @@ class TableSnapshot:
         """The rows that changes since the positions have replaced or deleted, from the logs.
 
         With the rows that ``rows`` returned before, they are the table's state at the positions.
-        Both may have the same row.
-
-        Raises:
-            StoreError: a log can't be read.
+        Both may have the same row. Raises ``StoreError``.
         """
         async with aclosing(self.changes(table_name)) as pages:
             async for records in pages:

@@ -20,11 +20,7 @@ class BackfillUnits:
         self._clock = clock
 
     def take(self, partition_number: int, units: int) -> asyncio.Future[None] | None:
-        """Take the units of an entry for a partition of the index.
-
-        Returns:
-            None if the entry may be put; otherwise a future that completes at the next attempt.
-        """
+        """Take the units of an entry; None if it may be put, else a future of the next attempt."""
         wait_seconds = self._throttle.take_backfill(self._index_id, partition_number, units)
         if wait_seconds is None:
             return None

@@ -109,11 +109,7 @@ class TableThrottle:
     # -- for reads and writes ---------------------------------------------------------------
 
     def check_write(self, partition_number: int, position: bytes) -> None:
-        """Refuse a write of the item at a position if its partition has no units left.
-
-        Raises:
-            Throttled: the partition has no units left.
-        """
+        """Refuse a write at a position whose partition has no units left; raises ``Throttled``."""
         if self.mode != "enforce":
             return
         refusal = self._limits.refuse_write(partition_number, self._clock.now_epoch_seconds())
@@ -257,9 +253,7 @@ class TableThrottle:
     def take_backfill(self, index_id: int, partition_number: int, units: int) -> float | None:
         """Take the units of an entry that a backfill puts into a partition of an index.
 
-        Returns:
-            None if the entry may be put; otherwise the seconds of domain time until the next
-            attempt.
+        None if the entry may be put; otherwise the seconds of domain time until the next attempt.
         """
         if self.mode == "off" or not self._is_there(index_id):
             return None

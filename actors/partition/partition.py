@@ -181,14 +181,10 @@ class Partition(Generic[BatchT]):
         self._effects.forget()
 
     async def load(self, batch: BatchT) -> bool:
-        """Load the rows of a batch, and the time.
+        """Load the rows of a batch, and the time; raises ``StoreError``.
 
-        Returns:
-            False if another commit has changed the head, or the store has rolled back commits; then
-            the head is reloaded, and the batch is void.
-
-        Raises:
-            StoreError: the rows can't be read.
+        False if another commit has changed the head, or the store has rolled back commits; then the
+        head is reloaded, and the batch is void.
         """
         row_keys = self._core.row_keys(batch)
         if row_keys:
@@ -304,11 +300,7 @@ class Partition(Generic[BatchT]):
                 self._locked = None
 
     async def _decide_once(self, envelopes: list[Envelope]) -> tuple[BatchT, list[Outcome]] | None:
-        """Decide and commit a batch; None if the batch is void, see ``load``.
-
-        Raises:
-            Conflict: the head is not the stored one; nothing was written.
-        """
+        """Decide and commit a batch; None if it is void, see ``load``. Raises ``Conflict``."""
         core, charge = self._core, self._effects.charge
         messages = [envelope.message for envelope in envelopes]
         batch = core.open(self.head, messages)
@@ -334,10 +326,8 @@ class Partition(Generic[BatchT]):
     async def _commit(self, batch: BatchT) -> None:
         """Commit a batch.
 
-        Raises:
-            _BatchRejected: the store takes no writes; nothing was written.
-            Fenced: a guard failed; nothing was written.
-            Conflict: the head is not the stored one; nothing was written.
+        Writes nothing and raises ``_BatchRejected`` if the store takes no writes, ``Fenced`` if a
+        guard failed, or ``Conflict`` if the head is not the stored one.
         """
         head = batch.head()
         group = self.group(batch, head)

@@ -51,11 +51,7 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
         self._awaiting_splits: list[asyncio.Future[None]] = []
 
     def __missing__(self, number: int) -> Ref:
-        """Start a partition.
-
-        Raises:
-            PartitionMoved: the partition was split.
-        """
+        """Start a partition; raises ``PartitionMoved`` if the partition was split."""
         if number not in self.map:
             raise PartitionMoved
         return self._start(number)
@@ -123,11 +119,7 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
     def divide(
         self, ranges: tuple[PartitionRange, ...], parent: int, children: tuple[int, int]
     ) -> list[Envelope]:
-        """Replace a partition by its children, after a durable split.
-
-        Returns:
-            The messages that the parent has not carried out, in their order.
-        """
+        """Replace a partition by its children after a split; returns its pending messages."""
         self.map = PartitionMap(ranges)
         del self[parent]
         left = _left(self._actors.pop(parent))

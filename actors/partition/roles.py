@@ -111,9 +111,7 @@ class Definition(Protocol):
     async def follow(self, version: int, rows: RowLoader) -> None:
         """Load the stored definition from these rows, unless the core decides by this version.
 
-        Raises:
-            HeadGone: the table was deleted.
-            StoreError: the definition can't be read.
+        Raises ``HeadGone`` if the table was deleted, or ``StoreError``.
         """
         ...
 

@@ -238,9 +238,7 @@ class TableCore:
     def decide(self, batch: TableBatch, message: Message[Any]) -> Any:
         """Decide one message on the results of the messages before it in the batch.
 
-        Returns:
-            For a write its change, or the error that refuses it. For other messages, a value for
-            ``_apply_other``.
+        Returns a write's change, or the error that refuses it; else a value for ``_apply_other``.
         """
         if not isinstance(message, WriteItem):
             return self._decide_other(batch, message)
@@ -367,9 +365,7 @@ class TableCore:
     ) -> int:
         """Return the growth of an item collection by a change in bytes, local indexes included.
 
-        Raises:
-            ItemCollectionSizeLimitExceededException: the collection would exceed its limit (S66,
-                S67).
+        Raises ``ItemCollectionSizeLimitExceededException`` above its limit (S66, S67).
         """
         grown_bytes = _grown_bytes(change)
         size_bytes = batch.collections[partition_key] + grown_before_bytes + grown_bytes

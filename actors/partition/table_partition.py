@@ -136,11 +136,8 @@ class StoredDefinition:
         """Load the stored definition from these rows, unless the core decides by this version.
 
         ``rows`` load through the lock of a locked head: on PostgreSQL a second connection could be
-        missing, because other partitions may hold all of them.
-
-        Raises:
-            HeadGone: the table was deleted.
-            StoreError: the definition can't be read.
+        missing, because other partitions may hold all of them. Raises ``HeadGone`` if the table was
+        deleted, or ``StoreError``.
         """
         if version == self._version:
             return

@@ -167,11 +167,7 @@ class Parts:
         return self.tables.same(subject.table_name, subject.table_id)
 
     async def definitions(self) -> list[TableDefinition]:
-        """The definitions of all tables, sorted by name, also of tables that have another home.
-
-        Raises:
-            StoreError: the catalog can't be read.
-        """
+        """The definitions of all tables of any home, sorted by name; raises ``StoreError``."""
         if self.tables.elsewhere:
             stored = await load_catalog(self.environment.store, self.settings.share)
             return [record.definition for record in stored.tables]

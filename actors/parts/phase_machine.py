@@ -139,21 +139,13 @@ class PhaseMachine(Generic[T]):
         return self.is_of_tables and starts
 
     async def resume_table(self, table: Table) -> None:
-        """Resume all subjects of a table.
-
-        Raises:
-            StoreError, DynamoDBError: the work of a phase can't be started.
-        """
+        """Resume all subjects of a table; raises ``StoreError`` or ``DynamoDBError``."""
         if self._part_ids is not None:
             for part_id in self._part_ids(table):
                 await self.resume(table_subject(table, part_id))
 
     async def resume(self, subject: Subject) -> None:
-        """Enter a subject's stored phase, at start and after changes, unless it is entered.
-
-        Raises:
-            StoreError, DynamoDBError: the phase's work can't be started.
-        """
+        """Enter a subject's stored phase unless it is entered; raises as ``resume_table``."""
         thing = self._find(subject)
         if thing is None:
             self._entered.pop(subject, None)
@@ -164,20 +156,14 @@ class PhaseMachine(Generic[T]):
             await self._enter(subject, thing, stored)
 
     async def restart(self, subject: Subject) -> None:
-        """Enter the stored phase of a subject again, because the work of the phase was stopped.
-
-        Raises:
-            StoreError, DynamoDBError: the phase's work can't be started.
-        """
+        """Enter the stored phase again, whose work was stopped; raises as ``resume_table``."""
         self._entered.pop(subject, None)
         await self.resume(subject)
 
     async def end(self, message: EndPhase) -> bool:
         """Leave a phase and enter the next one; return whether the phase was still current.
 
-        Raises:
-            StoreError, DynamoDBError: the next phase is not stored, or can't be started. The same
-                message continues from there.
+        After ``StoreError`` or ``DynamoDBError`` the same message continues from there.
         """
         subject = message.subject
         entered = self._entered.get(subject)

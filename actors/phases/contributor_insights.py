@@ -54,12 +54,9 @@ class ContributorInsightsSwitch(Part):
     async def _update(self, message: UpdateContributorInsights) -> SwitchedInsights:
         """Switch Contributor Insights on or off, durably.
 
-        The returned status is ENABLING or DISABLING if anything was changed.
-
-        Raises:
-            ResourceNotFoundException: the table or index does not exist, or is being created or
-                deleted.
-            StoreError: nothing was changed.
+        The returned status is ENABLING or DISABLING if anything was changed. Raises
+        ``ResourceNotFoundException`` if the table or index is missing, being created or deleted.
+        After ``StoreError``, nothing was changed.
         """
         table = self._tables.named(message.table_name)
         old = table.definition

@@ -38,8 +38,7 @@ class Cooldowns:
     def check_edit(self, definition: TableDefinition, edit: TableEdit) -> None:
         """Refuse a change that follows too soon.
 
-        Raises:
-            ThrottlingException, ResourceInUseException, LimitExceededException: it does.
+        Raises ``ThrottlingException``, ``ResourceInUseException`` or ``LimitExceededException``.
         """
         for kind in _kinds(edit):
             seconds = self._since(definition, kind)

@@ -12,11 +12,8 @@ from dynactor.model.definitions.table import (
 class EnableDestination(Message[StreamingDestination], frozen=True):
     """Publish a table's changes to a topic from now on.
 
-    Raises:
-        ResourceNotFoundException, ResourceInUseException: no such table, or it is being created or
-            deleted.
-        ValidationException: there is no Kafka, a replay writes to the topic, or as
-            ``destination_rules.enabled``.
+    Raises ``ResourceNotFoundException`` or ``ResourceInUseException``; ``ValidationException`` if
+    there is no Kafka, a replay writes to the topic, or as ``destination_rules.enabled``.
     """
 
     name: str
@@ -27,9 +24,7 @@ class EnableDestination(Message[StreamingDestination], frozen=True):
 class DisableDestination(Message[StreamingDestination], frozen=True):
     """Stop publishing a table's changes to a topic.
 
-    Raises:
-        ResourceNotFoundException, ResourceInUseException: see ``EnableDestination``.
-        ValidationException: see ``destination_rules.disabling``.
+    Raises the errors of ``EnableDestination`` and ``destination_rules.disabling``.
     """
 
     name: str
@@ -39,9 +34,7 @@ class DisableDestination(Message[StreamingDestination], frozen=True):
 class UpdateDestination(Message[StreamingDestination], frozen=True):
     """Change the precision of published times.
 
-    Raises:
-        ResourceNotFoundException, ResourceInUseException: see ``EnableDestination``.
-        ValidationException: see ``destination_rules.updated``.
+    Raises the errors of ``EnableDestination`` and ``destination_rules.updated``.
     """
 
     name: str

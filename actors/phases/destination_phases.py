@@ -188,9 +188,8 @@ class DestinationPhases(Part):
     async def enable(self, table: Table, message: EnableDestination) -> StreamingDestination:
         """Record a table's changes for a topic from now on.
 
-        Raises:
-            ValidationException: there is no Kafka, or as ``destination_rules.enabled``.
-            StoreError: nothing was changed.
+        Raises ``ValidationException`` without Kafka, or as ``destination_rules.enabled``.
+        ``StoreError`` changes nothing.
         """
         self._publishing.needed_kafka()
         definition = rules.enabled(table.definition, message.topic, message.precision)

@@ -26,11 +26,7 @@ class Publishing(Part):
         )
 
     def needed_kafka(self) -> KafkaEnvironment:
-        """The Kafka environment.
-
-        Raises:
-            ValidationException: there is no Kafka.
-        """
+        """The Kafka environment; raises ``ValidationException`` if there is none."""
         if self.kafka is None:
             raise ValidationException(
                 "Changes can't be published: the server was started without "

@@ -46,11 +46,8 @@ _log = structlog.get_logger("kafka")
 class StartReplay(Message[ReplayProgress], frozen=True):
     """Publish a table's changes to a topic again.
 
-    Raises:
-        ResourceNotFoundException, ResourceInUseException: no such table, or it is being created or
-            deleted.
-        ValidationException: there is no Kafka, the topic can't be used, or the logs do not go back
-            that far.
+    Raises ``ResourceNotFoundException`` or ``ResourceInUseException``; ``ValidationException`` if
+    there is no Kafka, the topic can't be used, or the logs do not go back that far.
     """
 
     name: str
@@ -60,11 +57,7 @@ class StartReplay(Message[ReplayProgress], frozen=True):
 
 
 class CancelReplay(Message[ReplayProgress], frozen=True):
-    """Stop publishing.
-
-    Raises:
-        ResourceNotFoundException: there is no such replay.
-    """
+    """Stop publishing; raises ``ResourceNotFoundException`` if there is no such replay."""
 
     replay_id: str
 
@@ -100,11 +93,7 @@ class Replays(Part):
         return [replay.progress for replay in self._replays.values()]
 
     def find(self, replay_id: str) -> ReplayProgress:
-        """The job with this id.
-
-        Raises:
-            ResourceNotFoundException: the job does not exist, or ended long ago.
-        """
+        """The job with this id, unless it was forgotten; raises ``ResourceNotFoundException``."""
         return self._named(replay_id).progress
 
     # -- for the database's actor -----------------------------------------------------------
@@ -240,10 +229,8 @@ class Replays(Part):
         """Record changes for a job, independently of other followers.
 
         The same commit stores the job's checkpoints, so the logs are kept from there on. Without
-        ``positions`` the job starts with the first change that is recorded for it.
-
-        Returns:
-            The numbers of the logs that it follows.
+        ``positions`` the job starts with the first change that is recorded for it. Returns the
+        numbers of the logs that it follows.
         """
         logged_bytes = {
             feed.partition_number: feed.logged_bytes for feed in await table.followers.feeds()
@@ -323,11 +310,7 @@ class Replays(Part):
         return positions, is_whole
 
     async def _change_time(self, name: str, logs: list[LogReach], number: SequenceNumber) -> int:
-        """The time of a change.
-
-        Raises:
-            ValidationException: no log has it.
-        """
+        """The time of a change; raises ``ValidationException`` if no log has it."""
         partition_logs = {log.partition_number: log for log in logs}
         log = partition_logs.get(number.partition_number)
         if log is None or not 0 < number.counter <= log.last:

@@ -144,11 +144,8 @@ class Splitter(Part):
     async def _split_widest(self, table: Table) -> bool:
         """Split the widest partition of a table or index that has too few for its throughput.
 
-        Returns:
-            False if all have enough, or the table is not settled.
-
-        Raises:
-            StoreError: nothing was changed.
+        False if all have enough, or the table is not settled. After ``StoreError``, nothing was
+        changed.
         """
         if not is_settled(table.definition):
             return False

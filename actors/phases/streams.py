@@ -154,11 +154,8 @@ class StreamRegistry(Part):
         """The records for a client; raises if the client would skip deleted records.
 
         Records outside of memory are read with the stream and the trim mark of the log, all from
-        one state, because the log may be trimmed meanwhile.
-
-        Raises:
-            TrimmedDataAccessException: records after this counter were deleted.
-            ResourceNotFoundException: the shard was forgotten.
+        one state, because the log may be trimmed meanwhile. Raises ``TrimmedDataAccessException``,
+        or ``ResourceNotFoundException`` if the shard was forgotten.
         """
         if after < shard.horizon:
             raise TrimmedDataAccessException(TRIMMED)
@@ -336,10 +333,8 @@ class StreamRegistry(Part):
         """Delete the records of a log that have no readers any more.
 
         ``floor`` is the counter that every follower has passed. If a stream shows the log, records
-        are also kept for a day. ``puts`` are committed with the deletion, if there is one.
-
-        Returns:
-            The seconds until the oldest record is old enough for the stream; infinite without one.
+        are also kept for a day. ``puts`` are committed with the deletion, if there is one. Returns
+        the seconds until the oldest record is old enough for the stream; infinite without one.
         """
         rest_seconds = inf
         key = key_layout.trim(table_id, feed.partition_number)
@@ -379,10 +374,8 @@ class StreamRegistry(Part):
     async def trim_listed(self, partition_number: int, oldest_us: int) -> float:
         """Delete the changes listed by key in the periods before that of a commit time.
 
-        Discarded rows may be deleted later, so no row may be written there any more.
-
-        Returns:
-            The seconds after ``oldest_us`` until the next period has ended; infinite without one.
+        Discarded rows may be deleted later, so no row may be written there any more. Returns the
+        seconds after ``oldest_us`` until the next period has ended; infinite without one.
         """
         oldest = await self._oldest_listed(partition_number)
         if oldest is not None and oldest < changes_by_key.time_period(oldest_us):

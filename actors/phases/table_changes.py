@@ -80,11 +80,8 @@ class TableChanges(Part):
     ) -> TableState:
         """Create a table; its ids, times and status are filled in. The caller resumes it.
 
-        ``also`` returns other rows to store in the same commit.
-
-        Raises:
-            ResourceInUseException: the name is in use.
-            StoreError: nothing was changed.
+        ``also`` returns other rows to store in the same commit. Raises ``ResourceInUseException``
+        if the name is in use. After ``StoreError``, nothing was changed.
         """
         present = self._tables.get(wanted.name)
         if present is not None and present.definition.status in ("CREATING", "DELETING"):
@@ -188,11 +185,9 @@ class TableChanges(Part):
         ``also`` are other rows to store in the same commit. With ``keeps_items`` the rows of the
         items stay.
 
-        The stream remains readable for a day, so the logs are kept.
-
-        Raises:
-            Unknown: the table is closed until the catalog is loaded again.
-            StoreError: the table still exists and accepts writes.
+        The stream remains readable for a day, so the logs are kept. After ``Unknown`` the table is
+        closed until the catalog is loaded again. After another ``StoreError`` it still exists and
+        accepts writes.
         """
         await self._parts.closing(table)
         try:

@@ -93,9 +93,8 @@ class TimeToLivePhases(Part):
     async def _change(self, table: Table, change: TimeToLiveChange) -> None:
         """Switch time to live on or off, durably.
 
-        Raises:
-            ValidationException: see ``dynactor.model.tables.time_to_live.changed``.
-            StoreError: nothing was changed.
+        Raises ``ValidationException`` as ``dynactor.model.tables.time_to_live.changed``.
+        ``StoreError`` changes nothing.
         """
         now = self._clock.now_epoch_seconds()
         current = table.definition.time_to_live

@@ -59,12 +59,9 @@ _log = structlog.get_logger("actors")
 class RestoreTable(Message[TableState], frozen=True):
     """Create a table from a backup; the actor fills in the same attributes as for ``CreateTable``.
 
-    The table is ACTIVE once it is complete. Errors name the backup by its ARN.
-
-    Raises:
-        TableAlreadyExistsException, TableInUseException: the name is in use.
-        BackupNotFoundException, BackupInUseException: no such backup, or it is being created.
-        LimitExceededException: too many tables are being restored.
+    The table is ACTIVE once it is complete. Errors name the backup by its ARN. Raises
+    ``TableAlreadyExistsException``, ``TableInUseException``, ``BackupNotFoundException``,
+    ``BackupInUseException``, or ``LimitExceededException`` if too many tables are being restored.
     """
 
     definition: TableDefinition
@@ -75,13 +72,9 @@ class RestoreTable(Message[TableState], frozen=True):
 class RestoreTableToTime(Message[TableState], frozen=True):
     """Create a table from another one as it was at a time, None for the latest restorable time.
 
-    Raises:
-        TableAlreadyExistsException, TableInUseException: the name is in use, or the source is being
-            created.
-        TableNotFoundException, PointInTimeRecoveryUnavailableException: the source is missing, or
-            can't be restored.
-        InvalidRestoreTimeException: the time is not in the source's window.
-        LimitExceededException: too many tables are being restored.
+    Raises ``TableAlreadyExistsException``, ``TableInUseException``, ``TableNotFoundException``,
+    ``PointInTimeRecoveryUnavailableException``, ``InvalidRestoreTimeException`` for a time outside
+    of the source's window, or ``LimitExceededException`` if too many tables are being restored.
     """
 
     definition: TableDefinition
@@ -92,10 +85,7 @@ class RestoreTableToTime(Message[TableState], frozen=True):
 class CancelImport(Message[TableImport], frozen=True):
     """Delete the incomplete table of an import, for an operator.
 
-    The reply is the import as it is if it is over.
-
-    Raises:
-        ResourceNotFoundException: the import does not exist, or was forgotten.
+    The reply is the import as it is if it is over. Raises ``ResourceNotFoundException``.
     """
 
     import_id: str

@@ -110,11 +110,7 @@ class VirtualClock:
         return self._sleepers.add(epoch_seconds)
 
     def set(self, epoch_seconds: float) -> None:
-        """Set the time, and continue from it.
-
-        Raises:
-            ClockRefusal: the time is in the past, or is not a valid time.
-        """
+        """Set the time, and continue from it; raises ``ClockRefusal`` if it is past or invalid."""
         now = self.now_epoch_seconds()
         if _checked_time(epoch_seconds) < now:
             raise ClockRefusal(
@@ -124,19 +120,11 @@ class VirtualClock:
         self._go_on(epoch_seconds, self._speed)
 
     def step(self, seconds: float) -> None:
-        """Step the time forward.
-
-        Raises:
-            ClockRefusal: the step is negative, or leads past the last valid time.
-        """
+        """Step the time forward; raises ``ClockRefusal`` if it would be invalid or earlier."""
         self.set(self.now_epoch_seconds() + seconds)
 
     def set_speed(self, speed: float) -> None:
-        """Run at this speed from now on.
-
-        Raises:
-            ClockRefusal: not a valid speed.
-        """
+        """Run at this speed from now on; raises ``ClockRefusal`` if it is not valid."""
         if not 0 <= speed <= MAX_SPEED:
             raise ClockRefusal(f"A speed is a number from 0 to {MAX_SPEED:,.0f}, not {speed}")
         self._go_on(self.now_epoch_seconds(), speed)

@@ -24,11 +24,7 @@ class CommitTarget(Protocol):
 
 
 async def commit_past_stalls(store: CommitTarget, groups: Sequence[Group]) -> asyncio.Future[None]:
-    """Commit groups like the store's ``commit``, and retry while the engine stalls writes.
-
-    Raises:
-        StoreError: see the store's ``commit``, but no ``Retry``.
-    """
+    """Commit groups like the store's ``commit``, but retry while the engine stalls writes."""
     while True:
         try:
             return await store.commit(groups)
@@ -47,12 +43,9 @@ async def commit_with_retries(
 ) -> bool:
     """Commit a group and wait until it is durable, however long the store refuses writes.
 
-    Returns:
-        False if ``given_up`` completed first. Then the outcome is unknown.
-
-    Raises:
-        Fenced: a guard failed, so the caller ends.
-        Conflict: the stored head is another one, perhaps because an earlier attempt was written.
+    False if ``given_up`` completed first; then the outcome is unknown. Raises ``Fenced`` if a guard
+    failed, so the caller ends; ``Conflict`` if the stored head is another one, perhaps because an
+    earlier attempt was written.
     """
     while True:
         try:

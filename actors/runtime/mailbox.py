@@ -81,12 +81,9 @@ class Mailbox:
         always: bool = False,
         first: bool = False,
     ) -> asyncio.Future[ReplyT]:
-        """Put a message in and get the future of its reply.
+        """Put a message in; returns its reply's future. Raises ``MailboxFull``, ``MailboxClosed``.
 
         ``always``: put it in even if the mailbox is full. ``first``: put it before all others.
-
-        Raises:
-            MailboxFull, MailboxClosed: the message was not put in.
         """
         if self.closed:
             raise MailboxClosed

@@ -25,21 +25,14 @@ class Ref:
         always: bool = False,
         first: bool = False,
     ) -> asyncio.Future[ReplyT]:
-        """Send a message; the future completes with the reply.
+        """Send a message; returns its reply's future. Raises ``MailboxFull``, ``MailboxClosed``.
 
         ``always``: send it even if the mailbox is full. ``first``: put it before all others.
-
-        Raises:
-            MailboxFull, MailboxClosed: the message was not sent.
         """
         return self._mailbox.put_nowait(message, size_bytes, always=always, first=first)
 
     def tell(self, message: Message[Any], *, always: bool = False, first: bool = False) -> None:
-        """Send a message and ignore its reply.
-
-        Raises:
-            MailboxFull, MailboxClosed: see ``ask``.
-        """
+        """Send a message and ignore its reply; raises as ``ask``."""
         self._mailbox.put_nowait(message, always=always, first=first).add_done_callback(
             ignore_result
         )

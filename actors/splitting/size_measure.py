@@ -23,10 +23,7 @@ async def measure(
 ) -> SizeProfile:
     """Read a partition's rows from durable views, page by page, with a pause after each page.
 
-    ``overhead_bytes`` is added to the size of each row.
-
-    Raises:
-        StoreError: a row can't be read.
+    ``overhead_bytes`` is added to the size of each row. Raises ``StoreError``.
     """
     profile = SizeProfile(max(1, expected_bytes // _BOUNDARIES))
     start = prefix + key_range.start

@@ -30,9 +30,8 @@ class CreateTable(Message[TableState], frozen=True):
 class UpdateTable(Message[TableState], frozen=True):
     """Change a table's settings.
 
-    Raises:
-        ResourceNotFoundException, ResourceInUseException: no such table, or not ACTIVE.
-        ValidationException, LimitExceededException: see ``table_edits.apply_edit``.
+    Raises ``ResourceNotFoundException``, ``ResourceInUseException`` unless the table is ACTIVE, or
+    as ``table_edits.apply_edit``.
     """
 
     name: str
@@ -42,10 +41,8 @@ class UpdateTable(Message[TableState], frozen=True):
 class DeleteTable(Message[TableState], frozen=True):
     """Delete a table and all its items.
 
-    Raises:
-        ResourceNotFoundException, ResourceInUseException: no such table, or it is being created or
-            deleted.
-        ValidationException: the table is protected against deletion.
+    Raises ``ResourceNotFoundException``, ``ResourceInUseException``, or ``ValidationException`` if
+    the table is protected.
     """
 
     name: str
@@ -54,9 +51,8 @@ class DeleteTable(Message[TableState], frozen=True):
 class UpdateTimeToLive(Message[None], frozen=True):
     """Switch a table's time to live on or off.
 
-    Raises:
-        ResourceNotFoundException, ResourceInUseException: no such table, or it is being created.
-        ValidationException: see ``dynactor.model.tables.time_to_live.changed``.
+    Raises ``ResourceNotFoundException``, ``ResourceInUseException``, or as
+    ``dynactor.model.tables.time_to_live.changed``.
     """
 
     name: str

@@ -67,10 +67,8 @@ async def read_past_page(table: Table, request: ReadRange, past: RowReads) -> Pa
 async def read_page(table: Table, request: ReadRange) -> Page:
     """One page of a Query or Scan of a table, from one durable view.
 
-    Raises:
-        Throttled: the first partition has no read units left. A later partition without units ends
-            the page instead.
-        InternalServerError: a stored row can't be read.
+    Raises ``Throttled`` if the first partition has no read units left; a later one without units
+    ends the page instead. Raises ``InternalServerError`` if a stored row can't be read.
     """
     index = request.index
     index_used = table.followers.indexes.get(index.index_id) if index else None

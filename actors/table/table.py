@@ -131,11 +131,8 @@ class Table:
 
         The future raises the errors of ``dynactor.model.writes.write.decide``, Throttled if a limit
         of the table or of an index refuses the write, and InternalServerError if the store refuses
-        writes.
-
-        Raises:
-            Throttled: the partition has no units left, or its mailbox is full.
-            InternalServerError: the partition has failed too often and was abandoned.
+        writes. This call raises ``Throttled`` if the partition has no units left or a full mailbox,
+        and ``InternalServerError`` if it was abandoned after too many failures.
         """
         size_bytes = write.size_bytes if isinstance(write, Put) else 0
         if parts is None:
@@ -161,24 +158,18 @@ class Table:
     ) -> asyncio.Future[ReplyT]:
         """Send a message that is not a single write to the partition that owns a position.
 
-        The message is part of a transaction, or contains items of a backup.
-
-        Raises:
-            Throttled, InternalServerError: see ``submit``; with ``always``, a full mailbox is
-            ignored.
-            ResourceNotFoundException: the table is being deleted.
+        The message is part of a transaction, or contains items of a backup. Raises as ``submit``,
+        but with ``always`` a full mailbox is ignored; ``ResourceNotFoundException`` if the table is
+        being deleted.
         """
         return self._put(self.number_at(position), message, size_bytes, always=always)
 
     def join(self, number: int, message: Join) -> asyncio.Future[Joined | None]:
         """Ask a partition for its group of a round of transactions.
 
-        The message precedes all waiting messages, because the round's other partitions wait for
-        it.
-
-        Raises:
-            InternalServerError, ResourceNotFoundException: see ``send``.
-            PartitionMoved: the partition was split; prepare the transactions again.
+        The message precedes all waiting messages, because the round's other partitions wait for it.
+        Raises as ``send``, or ``PartitionMoved`` if it was split; then prepare the transactions
+        again.
         """
         return self._put(number, message, 0, always=True, first=True)
 
@@ -213,10 +204,9 @@ class Table:
     ) -> Expired:
         """Ask a partition to delete the items at these positions that have expired.
 
-        Raises:
-            PartitionMoved: the partition was split; ask its children.
-            InternalServerError: the store takes no writes, or the partition was abandoned.
-            ResourceNotFoundException: the table is being deleted.
+        Raises ``PartitionMoved`` if it was split, so ask its children; ``InternalServerError`` if
+        the store takes no writes, or the partition was abandoned; ``ResourceNotFoundException`` if
+        the table is being deleted.
         """
         partition = self.partitions[number]
         try:
@@ -231,9 +221,7 @@ class Table:
     def read_item(self, position: bytes, *, consistent: bool) -> ItemRead | Awaitable[ItemRead]:
         """The item at a position; an awaitable if it is not in memory.
 
-        Raises:
-            Throttled: the item's partition has no read units left.
-            InternalServerError: the stored value can't be read.
+        Raises ``Throttled`` if its partition has no read units left, or ``InternalServerError``.
         """
         number = self.partitions.map.number_at(position)
         # Don't bind the exception to a name: exception and frame would form a reference cycle.
@@ -251,11 +239,7 @@ class Table:
         return self._item_read(value, number, position, consistent=consistent)
 
     async def read_past_item(self, past: RowReads, position: bytes) -> ItemRead:
-        """The item at a position in a view of a past state; it costs what a read now costs.
-
-        Raises:
-            Throttled, InternalServerError: see ``read_item``.
-        """
+        """The item at a position of a past view, at a present cost; raises as ``read_item``."""
         number = self.partitions.map.number_at(position)
         refusal = self.throttle.refused_read(number, position)
         if refusal is not None:
@@ -307,11 +291,7 @@ class Table:
     async def in_snapshot(
         self, read: Callable[[View], Awaitable[T]], *, calls_once: bool, eventual: bool
     ) -> T:
-        """Read one durable state, as the store's ``in_snapshot``.
-
-        Raises:
-            StoreError: the store can't be read.
-        """
+        """Read one durable state, as the store's ``in_snapshot``; raises ``StoreError``."""
         return await self._store.in_snapshot(read, calls_once=calls_once, eventual=eventual)
 
     def durable(self) -> View:
@@ -350,10 +330,7 @@ class Table:
         """Replace a split partition by its children, which ``record`` has; forward its writes.
 
         Senders of other messages get ``PartitionMoved``, because such a message may concern both
-        children.
-
-        Returns:
-            The feeds of the children.
+        children. Returns the feeds of the children.
         """
         self.record = record
         self.throttle.split(parent, children)

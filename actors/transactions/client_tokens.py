@@ -78,10 +78,8 @@ class ClientTokens:
     async def claim(self, token: str, digest: bytes) -> TokenClaim:
         """Claim a token until ``release``.
 
-        Raises:
-            TransactionInProgressException: its transaction is in flight.
-            IdempotentParameterMismatchException: the token was used with another request.
-            InternalServerError: the store can't be read.
+        Raises ``TransactionInProgressException``, ``IdempotentParameterMismatchException`` after
+        another request, or ``InternalServerError`` if the store can't be read.
         """
         running = self._running.get(token)
         if running is not None:

@@ -186,12 +186,9 @@ class Transactions:
 
         A transaction that meets a split has written nothing, and is prepared again.
 
-        No two actions concern the same item. The results are in the order of the actions.
-
-        Raises:
-            TransactionCanceledException: one of them can't be done.
-            ResourceNotFoundException: a table is being deleted.
-            InternalServerError: the store or a partition failed.
+        No two actions concern the same item. The results are in the order of the actions. Raises
+        ``TransactionCanceledException`` if one can't be done, ``ResourceNotFoundException`` if a
+        table is being deleted, or ``InternalServerError``.
         """
         while True:
             with suppress(PartitionMoved):
@@ -200,11 +197,7 @@ class Transactions:
     async def _write_once(
         self, actions: Sequence[TableAction], claim: TokenClaim | None
     ) -> list[ActionDone]:
-        """Write as ``write`` does.
-
-        Raises:
-            PartitionMoved: a partition was split meanwhile; nothing was written.
-        """
+        """Write as ``write``, but raise ``PartitionMoved`` before anything is written."""
         participants = _participants(actions)
         candidate = None
         ending: Ending = "cancelled"
@@ -273,11 +266,7 @@ class Transactions:
                 each.release(candidate.transaction_id, gives_back=ending == "refused")
 
     def _claim(self, participants: list[_PartitionActions]) -> set[tuple[int, bytes]]:
-        """Claim the items for one transaction.
-
-        Raises:
-            TransactionCanceledException: another transaction has claimed some of them.
-        """
+        """Claim the items for one transaction; raises ``TransactionCanceledException``."""
         claimed = {
             (each.table.definition.table_id, action.position)
             for each in participants
@@ -310,13 +299,9 @@ class Transactions:
         Each item is charged after all were read. If limits refuse some of these charges, the other
         items are charged anyway: they were read, and the guide mentions no refund for a canceled
         transaction (``TransactionParts``). A transaction that is refused before the read reads
-        nothing, and is not charged.
-
-        Raises:
-            TransactionCanceledException: a transaction is writing one of them, or its partition has
-                no read units left.
-            ValidationException: the items are larger than 4 MB together.
-            InternalServerError: the store failed.
+        nothing, and is not charged. Raises ``TransactionCanceledException`` if a transaction is
+        writing one of them, or its partition has no read units left. Raises ``ValidationException``
+        if the items are larger than 4 MB together; ``InternalServerError`` if the store failed.
         """
         reasons = [self._refused_read(*each) for each in wanted]
         if any(reason is not NO_REASON for reason in reasons):

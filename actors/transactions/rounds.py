@@ -197,13 +197,9 @@ class Rounds:
         """Have a transaction committed; return when it is durable.
 
         A transaction whose task is canceled meanwhile is not committed, unless a round has taken
-        it.
-
-        Raises:
-            InternalServerError: the store or a partition failed. The outcome is unknown only if the
-                message says so.
-            ResourceNotFoundException: a table is being deleted; nothing was written.
-            PartitionMoved: a partition was split; nothing was written.
+        it. Raises ``InternalServerError``, with an unknown outcome only if the message says so.
+        After ``ResourceNotFoundException``, as a table is being deleted, or ``PartitionMoved``,
+        nothing was written.
         """
         self._ready[candidate.transaction_id] = candidate
         try:

@@ -45,13 +45,9 @@ class StartBulkPutItems(Message[BulkOperation], frozen=True):
     """Put the items of files into a table.
 
     ``request`` has the members of the request. ``grant`` has the objects that the caller may use;
-    None without policies.
-
-    Raises:
-        ResourceNotFoundException, ResourceInUseException: no such table, or it is being created or
-            deleted.
-        IdempotentParameterMismatchException: the client token was used for another operation.
-        LimitExceededException: too many bulk operations are in progress.
+    None without policies. Raises ``ResourceNotFoundException``, ``ResourceInUseException``,
+    ``IdempotentParameterMismatchException`` if the client token was used for another operation, or
+    ``LimitExceededException`` if too many bulk operations are in progress.
     """
 
     table_name: str
@@ -62,10 +58,7 @@ class StartBulkPutItems(Message[BulkOperation], frozen=True):
 class CancelBulkOperation(Message[BulkOperation], frozen=True):
     """Stop an operation once no write of it is in flight; items that are written stay.
 
-    The reply is the operation as it was if it is over.
-
-    Raises:
-        ResourceNotFoundException: the operation does not exist, or was forgotten.
+    The reply is the operation as it was if it is over. Raises ``ResourceNotFoundException``.
     """
 
     operation_id: str
@@ -186,11 +179,7 @@ class BulkOperations(Part):
         return found
 
     async def _end(self, message: EndBulkOperation) -> None:
-        """Store the end of an operation, unless it is stored.
-
-        Raises:
-            StoreError: nothing was changed.
-        """
+        """Store the end of an operation unless it is stored; ``StoreError`` changes nothing."""
         found = self._operations[message.operation_id]
         if found.is_over:
             return

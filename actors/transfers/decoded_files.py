@@ -63,11 +63,7 @@ class FileDecoding(ABC):
     def rows(
         self, bucket: Bucket, key: str, compression: Compression
     ) -> AsyncGenerator[DecodedRows, None]:
-        """The rows of a file.
-
-        Raises:
-            BucketError: the file can't be read, or is damaged.
-        """
+        """The rows of a file; raises ``BucketError`` if the file can't be read, or is damaged."""
 
     @abstractmethod
     async def close(self) -> None:

@@ -113,11 +113,7 @@ def _end_with_server() -> None:
 
 
 def serve(source: BinaryIO, target: BinaryIO) -> None:
-    """Answer messages until the source ends, or a file is refused.
-
-    Raises:
-        EOFError: the source ended within a message.
-    """
+    """Answer messages until the end or a refused file; raises ``EOFError`` within a message."""
     decoder: RowDecoder | None = None
     file: _DecodedFile | None = None
     while (message := _read(source)) is not None:

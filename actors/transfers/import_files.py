@@ -35,10 +35,8 @@ class ImportFile(NamedTuple):
 async def listed_files(bucket: Bucket, prefix: str, input_format: str) -> list[ImportFile]:
     """The files below a prefix, in the order in which they are imported; maybe none.
 
-    The files of a whole export are those that its manifest lists.
-
-    Raises:
-        BucketError: the bucket can't be read, or a manifest is wrong.
+    The files of a whole export are those that its manifest lists. Raises ``BucketError`` if the
+    bucket can't be read, or a manifest is wrong.
     """
     sizes = dict(await bucket.objects(prefix))
     lists = [key for key in sizes if _name(key) == f"{manifests.FILES}.json"]

@@ -78,11 +78,7 @@ class KeptTransfers(Generic[TransferT]):
         return [each for each in newest_first if self._age(each) <= TRANSFER_SECONDS]
 
     async def forget_old(self, owner: CatalogOwner) -> None:
-        """Delete transfers that are not listed any more, a limited number at a time.
-
-        Raises:
-            StoreError: nothing was changed.
-        """
+        """Delete some of the transfers that are not listed any more; raises ``StoreError``."""
         is_old = (
             an_id for an_id, each in self._by_id.items() if self._age(each) > TRANSFER_SECONDS
         )

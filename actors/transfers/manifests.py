@@ -87,20 +87,12 @@ def _times(export: TableExport) -> dict[str, Any]:
 
 
 def read_files_manifest(data: bytes) -> list[DataFile]:
-    """The data files of an export.
-
-    Raises:
-        MsgspecError: the data is not a list of data files.
-    """
+    """The data files of an export; raises ``MsgspecError``."""
     return [json.decode(line, type=DataFile) for line in data.splitlines() if line.strip()]
 
 
 def read_summary(data: bytes) -> ExportSummary:
-    """The summary of an export.
-
-    Raises:
-        MsgspecError: the data is not a summary.
-    """
+    """The summary of an export; raises ``MsgspecError``."""
     return json.decode(data, type=ExportSummary)
 
 

@@ -54,11 +54,7 @@ class SourceRecords:
             yield batch
 
     def check(self, record_count: int) -> None:
-        """Compare the file, which was read to its end, with its line in a manifest.
-
-        Raises:
-            BucketError: the file differs.
-        """
+        """Compare the file, read to its end, with a manifest's line; raises ``BucketError``."""
         if self._file.listed is not None:
             check_listed(self._file, self._reading.md5_checksum, record_count)
 
@@ -83,11 +79,7 @@ def _take(records: Records, batch: list[Record | Fault]) -> None:
 
 
 def check_listed(file: ImportFile, md5_checksum: str, record_count: int) -> None:
-    """Compare a file, which was read to its end, with its line in a manifest, if there is one.
-
-    Raises:
-        BucketError: the file differs.
-    """
+    """Compare a file, read to its end, with a manifest's line, if any; raises ``BucketError``."""
     key, listed = file.key, file.listed
     if listed is None:
         return
@@ -107,11 +99,7 @@ def lines_or_ion(input_format: str) -> Format:
 
 @contextmanager
 def reporting(key: str) -> Iterator[None]:
-    """Report errors in the content of a file.
-
-    Raises:
-        BucketError: the file is damaged, or a package for it is missing.
-    """
+    """Report errors in the content of a file, or a missing package for it, as ``BucketError``."""
     try:
         yield
     except OtherCompression as error:

@@ -52,14 +52,10 @@ class ExportTable(Message[TableExport], frozen=True):
     """Export a table; it will contain all writes that were answered before.
 
     ``request`` has the members of the request, with their wire names. ``grant`` has the objects
-    that the caller may use; None without policies.
-
-    Raises:
-        TableNotFoundException: no such table, or it is being created or deleted.
-        ExportConflictException: the client token was used for another export.
-        InvalidExportTimeException, PointInTimeRecoveryUnavailableException: the table can't be
-            exported as it was at this time.
-        LimitExceededException: too many exports are in progress.
+    that the caller may use; None without policies. Raises ``TableNotFoundException``,
+    ``ExportConflictException`` if the client token was used for another export,
+    ``InvalidExportTimeException``, ``PointInTimeRecoveryUnavailableException``, or
+    ``LimitExceededException`` if too many exports are in progress.
     """
 
     table_name: str
@@ -70,10 +66,7 @@ class ExportTable(Message[TableExport], frozen=True):
 class CancelExport(Message[TableExport], frozen=True):
     """Stop an export, for an operator. It ends FAILED, because DynamoDB cancels no exports.
 
-    The reply is the export as it was if it is over.
-
-    Raises:
-        ResourceNotFoundException: the export does not exist, or was forgotten.
+    The reply is the export as it was if it is over. Raises ``ResourceNotFoundException``.
     """
 
     export_id: str
@@ -217,9 +210,7 @@ class TableExports(Part):
     async def _changes(self, table: Table, begin: float, end: float) -> PastState:
         """The changes of a period in the recovery window.
 
-        Raises:
-            InvalidExportTimeException: the period is too short or too long, is not in the window,
-                or ends in the future.
+        Raises ``InvalidExportTimeException`` if it is too short, too long or outside of the window.
         """
         least, most = INCREMENTAL_EXPORT_SECONDS
         difference = "Difference between export period from time and export period to time is"

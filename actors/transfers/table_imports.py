@@ -46,13 +46,10 @@ class ImportTable(Message[TableImport], frozen=True):
 
     The actor fills in the same attributes of ``definition`` as for ``CreateTable``. ``request`` has
     the members of the request, with their wire names. ``grant`` has the objects that the caller may
-    use; None without policies.
-
-    Raises:
-        ResourceInUseException: the name is in use.
-        ImportConflictException: the client token was used for another import.
-        LimitExceededException: too many imports are in progress.
-        InternalServerError: the files of an upload can't be stored.
+    use; None without policies. Raises ``ResourceInUseException`` if the name is in use,
+    ``ImportConflictException`` if the client token was used for another import. Raises
+    ``LimitExceededException`` if too many imports are in progress, or ``InternalServerError`` if
+    the files of an upload can't be stored.
     """
 
     definition: TableDefinition

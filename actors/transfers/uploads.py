@@ -93,11 +93,7 @@ class Uploads:
         return self._uploads.get(upload_id)
 
     async def begin(self, upload_id: str) -> None:
-        """Begin an upload, or continue a stored one.
-
-        Raises:
-            BucketError: the directory can't be used.
-        """
+        """Begin an upload, or continue a stored one; raises ``BucketError``."""
         if upload_id in self._uploads:
             return
         try:
@@ -147,9 +143,7 @@ class Uploads:
     async def end(self, upload_id: str, pieces: int) -> None:
         """End an upload that has all its pieces; may be repeated.
 
-        Raises:
-            UploadConflict: there is no such upload, or pieces are missing.
-            BucketError: the end can't be stored.
+        Raises ``UploadConflict`` if pieces or the upload are missing, or ``BucketError``.
         """
         upload = self._uploads.get(upload_id)
         if upload is not None and upload.count == pieces:

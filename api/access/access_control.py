@@ -77,12 +77,9 @@ class AccessControl:
         """Refuse a request if one of its actions is denied. Its signature has been verified.
 
         Returns the objects that the operation may use after its answer; None if it uses none.
-
-        Raises:
-            ActionDeniedException: an action is denied, or a new resource policy would lock its
-                caller out.
-            UnrecognizedClientException, ExpiredTokenException: the key is not valid any more.
-            ValidationException: the name of a table is malformed.
+        Raises ``ActionDeniedException`` if an action is denied, or a new resource policy would lock
+        its caller out. Raises ``UnrecognizedClientException`` or ``ExpiredTokenException`` if the
+        key is not valid any more; ``ValidationException`` if the name of a table is malformed.
         """
         grants = self.identities.grants(access_key_id, sender.headers, time.time())
         facts = RequestFacts(grants.principal, sender)
@@ -114,10 +111,8 @@ class AccessControl:
     ) -> Mapping[str, str]:
         """The header that explains the decision on a request, if its caller asks for it.
 
-        A malformed request has no explanation: ``check`` refuses it.
-
-        Raises:
-            UnrecognizedClientException, ExpiredTokenException: see ``check``.
+        A malformed request has no explanation: ``check`` refuses it. Raises
+        ``UnrecognizedClientException`` or ``ExpiredTokenException`` as ``check``.
         """
         if not self._explains or not is_wanted(sender.headers.get(_EXPLAIN, "")):
             return NO_EXPLANATIONS

@@ -159,11 +159,7 @@ _STATEMENT_ACTIONS: Final[dict[type[Statement], str]] = {
 
 
 def _statement_ask(asking: Asking, request: Any, prepared: PreparedStatement) -> Ask:
-    """The ask of one statement.
-
-    Raises:
-        ValidationException, SerializationException: the statement is faulty for any table.
-    """
+    """The ask of one statement; raises ``ValidationException`` or ``SerializationException``."""
     parameters = request.Parameters or []
     check_parameters(parameters)
     statement = prepared.bound(parameters)

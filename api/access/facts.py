@@ -72,11 +72,7 @@ class ActionFacts:
         self._kept: dict[str, Sequence[str] | None] = {}
 
     def values(self, key: str) -> Sequence[str] | None:
-        """The values of a key in lower case; None if the action has no such key.
-
-        Raises:
-            UnknownFact: the values can't be derived.
-        """
+        """The values of a key in lower case; None without such a key. Raises ``UnknownFact``."""
         found = self._kept.get(key, _NOT_DERIVED)
         if found is _NOT_DERIVED:
             found = self._kept[key] = self._attempt(key)
@@ -173,21 +169,13 @@ class DataFacts(ActionFacts):
         return ()
 
     def schema(self) -> KeySchema:
-        """The key of the table.
-
-        Raises:
-            UnknownFact: the table does not exist.
-        """
+        """The key of the table; raises ``UnknownFact``."""
         if self.table is None:
             raise UnknownFact
         return self.table.definition.key_schema
 
     def schema_of_index(self, index_name: str | None) -> KeySchema:
-        """The key of the table or of one of its indexes.
-
-        Raises:
-            UnknownFact: the table or the index does not exist.
-        """
+        """The key of the table or of one of its indexes; raises ``UnknownFact``."""
         schema = self.schema()
         if index_name is None:
             return schema

@@ -69,9 +69,8 @@ class IdentityRegistry:
     ) -> Grants:
         """The policies of a caller, whose signature has been verified.
 
-        Raises:
-            UnrecognizedClientException: the key, the user or the role does not exist any more.
-            ExpiredTokenException: the session has expired.
+        Raises ``UnrecognizedClientException`` if key, user or role is gone, or
+        ``ExpiredTokenException``.
         """
         grants = self.identities.users.get(access_key_id)
         if grants is not None:

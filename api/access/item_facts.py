@@ -176,9 +176,8 @@ class StatementFacts(DataFacts):
 def key_text(value: object, kind: str) -> str:
     """The text of a key attribute's value, the same for all spellings of one value.
 
-    Raises:
-        UnknownFact: the value has another type.
-        ValidationException, ValueError: the value is not valid.
+    Raises ``UnknownFact`` for another type; ``ValidationException`` or ``ValueError`` for an
+    invalid value.
     """
     if not isinstance(value, dict) or len(value) != 1:
         raise UnknownFact

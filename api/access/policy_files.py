@@ -36,12 +36,9 @@ def role_paths(directory: Path) -> list[Path]:
 
 
 def read_identities(profiles: Sequence[Profile], directory: Path) -> Identities:
-    """The users and the roles, with their policies.
+    """The users and the roles, with their policies; raises ``BadPolicyFile``.
 
     All files are read, so that a mistake is found before a policy is used.
-
-    Raises:
-        BadPolicyFile: a file is not a policy or a role, or a policy does not exist.
     """
     policies = read_policies(directory)
     users = {}
@@ -137,22 +134,14 @@ def _plain(node: JsonNode) -> object:
 
 
 def read_policies(directory: Path) -> dict[str, Policy]:
-    """The policies of a directory by their names.
-
-    Raises:
-        BadPolicyFile: a file is not a policy.
-    """
+    """The policies of a directory by their names; raises ``BadPolicyFile``."""
     if not directory.is_dir():
         raise BadPolicyFile(f"{directory} is not a directory")
     return {path.stem: read_policy(path) for path in policy_paths(directory)}
 
 
 def read_policy(path: Path) -> Policy:
-    """The policy of a user in a file.
-
-    Raises:
-        BadPolicyFile: the file is not a policy.
-    """
+    """The policy of a user in a file; raises ``BadPolicyFile``."""
     try:
         return parse_policy(_text(path), path.stem)
     except PolicyError as error:

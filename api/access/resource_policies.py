@@ -47,9 +47,5 @@ def _find_table(asking: Asking, resource: str) -> Table | None:
 
 @lru_cache(maxsize=_CACHED_POLICIES)
 def parsed_policy(text: str) -> Policy:
-    """A resource policy, named by its text, so that no two policies have the same name.
-
-    Raises:
-        PolicyError: the text is not a resource policy.
-    """
+    """A resource policy, named by its text, so names are unique; raises ``PolicyError``."""
     return parse_policy(text, text, "resource")

@@ -151,11 +151,7 @@ def _minute(schema: KeySchema, window: Window) -> Minute:
 
 
 async def sample_answer(database: Database, table: Table, count: str | None) -> SampleAnswer:
-    """A sample of a number of items.
-
-    Raises:
-        ValueError: the number is not valid.
-    """
+    """A sample of a number of items; raises ``ValueError`` if the number is not valid."""
     if count is None or not count.isdecimal() or not 0 < int(count) <= _MOST_SAMPLED:
         raise ValueError(f"Give the number of items: &count=N, up to {_MOST_SAMPLED:,}")
     item_count = (await database.describe(table.definition.name)).item_count

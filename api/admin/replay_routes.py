@@ -79,10 +79,7 @@ async def _started(database: Database, request: web.BaseRequest, node: Node | No
 def parse_start(text: str, now_epoch_seconds: float) -> ReplayStart:
     """Parse the start of a replay in a table's changes.
 
-    A duration, such as 1h, counts back from now.
-
-    Raises:
-        ValueError: the text is not a start; the message lists the valid forms.
+    A duration, such as 1h, counts back from now. ``ValueError`` lists the valid forms.
     """
     if text == "beginning":
         return ReplayStart("beginning")

@@ -178,11 +178,7 @@ class SuiteControls:
 
 
 def _changed(settings: DatabaseSettings, given: Settings) -> DatabaseSettings:
-    """Settings with the given changes.
-
-    Raises:
-        ConfigurationError: a lag has an invalid form.
-    """
+    """Settings with the given changes; raises ``ConfigurationError`` if a lag is malformed."""
     time_to_live = {
         "delay_seconds": given.ttl_delay_seconds,
         "change_interval_seconds": given.ttl_change_interval_seconds,

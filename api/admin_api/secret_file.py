@@ -13,11 +13,7 @@ class BadSecretFile(Exception):
 
 
 def read_secret(path: Path, option: str) -> str:
-    """Read the secret in the file of an option, without white space around it.
-
-    Raises:
-        BadSecretFile: the file can't be read, or the secret is too short.
-    """
+    """The stripped secret in an option's file; raises ``BadSecretFile``, also if too short."""
     try:
         secret = path.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -11,11 +11,7 @@ _LENGTH: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)\Z")
 
 
 def parse_time(text: str) -> float:
-    """Parse epoch seconds or an ISO 8601 time, in UTC unless the text has a zone.
-
-    Raises:
-        ValueError: the text is neither; the message lists the valid forms.
-    """
+    """Parse epoch seconds or ISO 8601, by default in UTC; ``ValueError`` lists the valid forms."""
     try:
         return float(text)
     except ValueError:
@@ -31,11 +27,7 @@ def parse_time(text: str) -> float:
 
 
 def parse_length(text: str) -> float:
-    """Parse seconds, or a number followed by s, m, h or d.
-
-    Raises:
-        ValueError: the text is neither; the message lists the valid forms.
-    """
+    """Parse seconds, or a number followed by s, m, h or d; ``ValueError`` lists the valid forms."""
     found = _LENGTH.match(text)
     if found is None:
         raise ValueError(f"{text!r} is not a duration: give seconds, or 90s, 15m, 25h or 2d")

@@ -112,12 +112,7 @@ def resource_key_schema(description: dict[str, Any], resource: dict[str, Any]) -
 
 
 async def gather(admin: AdminClient, client: Endpoint, wanted: Wanted) -> AdviceFacts:
-    """Request all facts.
-
-    Raises:
-        RequestFailed, CannotCall: the errors of ``Endpoint.call``.
-        AdminRequestFailed: the admin listener refuses a request.
-    """
+    """Request all facts; raises as ``Endpoint.call``, or ``AdminRequestFailed``."""
     description = (await client.call("DescribeTable", {"TableName": wanted.table}))["Table"]
     names = [index["IndexName"] for index in description.get("GlobalSecondaryIndexes", ())]
 

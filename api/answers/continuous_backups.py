@@ -14,11 +14,7 @@ from dynactor.model.errors import ResourceNotFoundException, TableNotFoundExcept
 
 
 def source_table(database: Database, name: str, given: str | None = None) -> Table:
-    """The table with this name, in any state. An error shows the ``given`` name or ARN.
-
-    Raises:
-        TableNotFoundException: the table does not exist.
-    """
+    """The table with this name in any state; ``TableNotFoundException`` shows ``given``."""
     try:
         return database.table_in_any_state(name)
     except ResourceNotFoundException:

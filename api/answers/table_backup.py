@@ -31,11 +31,7 @@ _ARN: Final = re.compile(
 
 
 def named(arn: str) -> TableBackupId:
-    """The backup's id in an ARN; account and region are ignored.
-
-    Raises:
-        ValidationException: the text is not a backup's ARN.
-    """
+    """The backup's id in an ARN; account and region are ignored. Raises ``ValidationException``."""
     match = _ARN.match(arn)
     if match is None:
         raise invalid(arn, "BackupArn")
@@ -43,12 +39,7 @@ def named(arn: str) -> TableBackupId:
 
 
 def find(database: Database, arn: str) -> TableBackup:
-    """The backup with this ARN.
-
-    Raises:
-        ValidationException: the text is not a backup's ARN.
-        BackupNotFoundException: the backup never existed, or was deleted.
-    """
+    """The backup with this ARN; raises ``ValidationException`` or ``BackupNotFoundException``."""
     backup = database.part(TableBackups).find(named(arn))
     if backup is None:
         raise BackupNotFoundException(f"Backup not found: {arn}")

@@ -83,11 +83,7 @@ def next_token(last_id: str) -> str:
 
 
 def read_token(token: str) -> str:
-    """The id in a NextToken.
-
-    Raises:
-        ValidationException: no page has had this token.
-    """
+    """The id in a NextToken; raises ``ValidationException``."""
     text = bytes.fromhex(token).rstrip(b"\x00")
     if not text.isascii() or not text.replace(b"-", b"").isalnum():
         raise ValidationException("Invalid NextToken")
@@ -102,10 +98,8 @@ def export_arn(database: Database, export: TableExport) -> str:
 def find_export(database: Database, arn: str) -> TableExport:
     """The export with this ARN; the region is ignored.
 
-    Raises:
-        ValidationException: the text is not an export's ARN.
-        ActionDeniedException: the ARN has another account.
-        ExportNotFoundException: the export does not exist, or was forgotten.
+    Raises ``ValidationException``, ``ActionDeniedException`` for another account, or
+    ``ExportNotFoundException``.
     """
     table_name, export_id = _arn_parts(database, arn, "export")
     export = database.part(TableExports).find(export_id)
@@ -176,10 +170,8 @@ def import_arn(database: Database, found: TableImport) -> str:
 def find_import(database: Database, arn: str) -> TableImport:
     """The import with this ARN; the region is ignored.
 
-    Raises:
-        ValidationException: the text is not an import's ARN.
-        ActionDeniedException: the ARN has another account.
-        ImportNotFoundException: the import does not exist, or was forgotten.
+    Raises ``ValidationException``, ``ActionDeniedException`` for another account, or
+    ``ImportNotFoundException``.
     """
     table_name, import_id = _arn_parts(database, arn, "import")
     found = database.part(TableImports).find(import_id)
@@ -242,10 +234,8 @@ def bulk_operation_arn(database: Database, found: BulkOperation) -> str:
 def find_bulk_operation(database: Database, arn: str) -> BulkOperation:
     """The bulk operation with this ARN; the region is ignored.
 
-    Raises:
-        ValidationException: the text is not the ARN of a bulk operation.
-        ActionDeniedException: the ARN has another account.
-        ResourceNotFoundException: the operation does not exist, or was forgotten.
+    Raises ``ValidationException``, ``ActionDeniedException`` for another account, or
+    ``ResourceNotFoundException``.
     """
     table_name, operation_id = _arn_parts(database, arn, "bulk-operation")
     found = database.part(BulkOperations).find(operation_id)

@@ -71,11 +71,8 @@ class AdminClient:
         """The server's answer, which must start within ``timeout_seconds``; None waits forever.
 
         ``if_missing`` is the answer for a server that does not have the path, such as an earlier
-        version.
-
-        Raises:
-            AdminRequestFailed: the server refuses the request.
-            CannotCall: no server answers, or another kind of server.
+        version. Raises ``AdminRequestFailed`` if the server refuses the request, or ``CannotCall``
+        without an answer of such a server.
         """
         parameters = {**self._parameters, **(parameters or {})}
         if parameters:
@@ -112,12 +109,7 @@ class AdminClient:
         raise AdminRequestFailed(message, status)
 
     def read(self, path: str) -> str:
-        """The text at a path of the server.
-
-        Raises:
-            AdminRequestFailed: the server refuses the request.
-            CannotCall: no server answers.
-        """
+        """The text at a path of the server; raises ``AdminRequestFailed`` or ``CannotCall``."""
         status, content = self._exchange("GET", path, None, _TIMEOUT_SECONDS)
         text = content.decode(errors="replace")
         if status != HTTPStatus.OK:
@@ -160,11 +152,7 @@ class AdminClient:
 
 
 def _authorization() -> dict[str, str]:
-    """The header with the secret, if a variable names its file.
-
-    Raises:
-        CannotCall: the file can't be used.
-    """
+    """The header with the secret, if a variable names its file; raises ``CannotCall``."""
     for variable in _SECRET_VARIABLES:
         path = os.environ.get(variable)
         if path:

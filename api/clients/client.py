@@ -86,12 +86,7 @@ class Endpoint(Protocol):
     """Calls operations of DynamoDB and of DynamoDB Streams."""
 
     async def call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a request.
-
-        Raises:
-            RequestFailed: the endpoint answered with an error.
-            CannotCall: the endpoint did not answer.
-        """
+        """The answer to a request; raises ``RequestFailed``, or ``CannotCall`` without any."""
         ...
 
 
@@ -206,11 +201,7 @@ class SigningClient:
 
 @contextmanager
 def _reaching(endpoint: str) -> Iterator[None]:
-    """Convert errors of the connection within the context.
-
-    Raises:
-        CannotCall: the server is unreachable or does not answer.
-    """
+    """Convert errors of the connection within the context to ``CannotCall``."""
     try:
         yield
     except (ValueError, NonHttpUrlClientError):

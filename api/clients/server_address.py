@@ -23,11 +23,7 @@ class ServerAddress:
     """Address of the admin port, if the command can't use the one that the server gives."""
 
     def admin_client(self) -> AdminClient:
-        """A client of the server's admin listener.
-
-        Raises:
-            CannotCall: no server is at the endpoint, or it has no admin listener.
-        """
+        """A client of the server's admin listener; raises ``CannotCall`` if there is none."""
         if self.admin_endpoint is not None:
             return AdminClient(self.admin_endpoint, parameters=self.parameters())
         identity = self.identity()
@@ -42,11 +38,7 @@ class ServerAddress:
         return {}
 
     def identity(self) -> ServerIdentity:
-        """The server's identity.
-
-        Raises:
-            CannotCall: no server is at the endpoint, or another kind of server.
-        """
+        """The server's identity; raises ``CannotCall`` if there is no server of this kind."""
         server = AdminClient(self.endpoint, "dynactor", option="--endpoint")
         try:
             return server.ask("GET", IDENTITY_PATH, ServerIdentity)

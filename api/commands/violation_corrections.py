@@ -50,12 +50,7 @@ class Corrections(Struct, frozen=True):
 
 
 def read_corrections(path: Path, form: Literal["csv", "json"], target: Target) -> Corrections:
-    """Read and check all corrections in a file.
-
-    Raises:
-        OSError: the file can't be read.
-        BadCorrection: a line has no violation, or its correction can't be a key.
-    """
+    """Read and check all corrections in a file; raises ``OSError`` or ``BadCorrection``."""
     items: dict[bytes, list[ItemViolation]] = {}
     values: dict[tuple[bytes, str], AttributeValue] = {}
     for number, line in _lines(path, form):

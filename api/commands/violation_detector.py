@@ -146,11 +146,7 @@ async def pages(
     allowance: Allowance,
     rate: SteadyRate | None,
 ) -> AsyncIterator[ScannedPage]:
-    """Read one segment of the table page by page, until its end or the end of the allowance.
-
-    Raises:
-        RequestFailed, CannotCall: the errors of ``Endpoint.call``.
-    """
+    """Read one segment by pages, until its end or the allowance's; raises as ``Endpoint.call``."""
     wanted = dict.fromkeys(
         (*target.table_key, *(attribute.name for attribute in target.index_key.attributes))
     )
@@ -213,11 +209,7 @@ async def correct(
     fix: Fix,
     rate: SteadyRate | None = None,
 ) -> list[ItemViolation]:
-    """Correct one item atomically unless a value has changed; returns each violation's outcome.
-
-    Raises:
-        RequestFailed, CannotCall: the errors of ``Endpoint.call``.
-    """
+    """Correct an unchanged item atomically; returns its outcomes. Raises as ``Endpoint.call``."""
     new_values = {
         at: value
         for at, violation in enumerate(violations)

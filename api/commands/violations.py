@@ -301,11 +301,7 @@ class _ViolationRun:
         self.corrected = 0
 
     async def all_segments(self, segments: int) -> None:
-        """Read the whole table, its segments in parallel.
-
-        Raises:
-            RequestFailed, CannotCall, OSError: the error that ended the pass.
-        """
+        """Read the whole table, its segments in parallel; raises the error that ended the pass."""
         failures: tuple[BaseException, ...] = ()
         try:
             async with anyio.create_task_group() as group:
@@ -334,11 +330,7 @@ class _ViolationRun:
                 await self._report_item(violations)
 
     async def all_corrections(self, corrections: Corrections) -> None:
-        """Apply the corrections of a file, item by item.
-
-        Raises:
-            RequestFailed, CannotCall, OSError: the error that ended the pass.
-        """
+        """Apply the corrections of a file, item by item; raises the error that ended the pass."""
         for violations in corrections.violations:
             if self._has_enough:
                 return

@@ -51,22 +51,13 @@ class IndexCost(Struct, frozen=True):
 
 
 async def advice(database: Database, table: Table, access: AccessAnswer) -> dict[str, Any]:
-    """The findings about a table, and about the server's policies.
-
-    Raises:
-        StoreError: the store can't be read.
-    """
+    """The findings about a table, and about the server's policies; raises ``StoreError``."""
     facts = await _facts(database, table, access)
     return await anyio.to_thread.run_sync(lambda: report(facts, all_findings(facts, Asked())))
 
 
 async def index_cost(database: Database, table: Table, query: Mapping[str, str]) -> IndexCost:
-    """The forecast of the index that a request describes.
-
-    Raises:
-        BadIndex: the request describes no index.
-        StoreError: the store can't be read.
-    """
+    """The forecast of the index that a request describes; raises ``BadIndex`` or ``StoreError``."""
     index = planned_index(query)
     key = table.definition.key_schema
     state = await database.describe(table.definition.name)
@@ -91,11 +82,7 @@ async def index_cost(database: Database, table: Table, query: Mapping[str, str])
 
 
 def planned_index(query: Mapping[str, str]) -> IndexDefinition:
-    """The index that the parameters of a request describe.
-
-    Raises:
-        BadIndex: the parameters describe no index.
-    """
+    """The index that the parameters of a request describe; raises ``BadIndex``."""
     partition = _attribute(query, "partition")
     if partition is None:
         raise BadIndex("Name the partition key of the index: &partition=ATTRIBUTE")

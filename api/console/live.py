@@ -137,11 +137,7 @@ async def stream(
 
 
 async def table_use(database: Database, name: str) -> TableUse | None:
-    """The use of a table; None if there is no such table.
-
-    Raises:
-        StoreError: the store can't be read.
-    """
+    """The use of a table; None if there is no such table. Raises ``StoreError``."""
     table = next((each for each in database.tables if each.definition.name == name), None)
     if table is None:
         return None

@@ -85,11 +85,7 @@ class _Figures(NamedTuple):
 
 
 async def overview(database: Database) -> Overview:
-    """All tables of a database.
-
-    Raises:
-        StoreError: the store can't be read.
-    """
+    """All tables of a database; raises ``StoreError``."""
     tables = list(database.tables)
     figures = _figures_by_labels(await table_figures(database, tables))
     found = []

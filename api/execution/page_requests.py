@@ -47,11 +47,7 @@ class PageRequest(Protocol):
 
 
 def check_select(request: PageRequest) -> None:
-    """Check that Select agrees with the other members.
-
-    Raises:
-        ValidationException: the members contradict each other.
-    """
+    """Check that Select agrees with the other members; raises ``ValidationException``."""
     select = request.Select
     if request.AttributesToGet is not None:
         named = "AttributesToGet"
@@ -74,11 +70,7 @@ def check_select(request: PageRequest) -> None:
 
 
 def check_start_key_values(start_key: Item | None) -> None:
-    """Check the values of a start key from a request.
-
-    Raises:
-        ValidationException: a value is invalid.
-    """
+    """Check the values of a start key from a request; raises ``ValidationException``."""
     for value in (start_key or {}).values():
         try:
             attribute_value.check(value)
@@ -104,11 +96,8 @@ def named_index(
     """The index a request names; None for the table itself.
 
     ``is_statement``: the messages are PartiQL's, which don't name a missing index (recorded from
-    AWS).
-
-    Raises:
-        ValidationException: the table has no such index, or the index can't be read yet, or
-            can't be read consistently.
+    AWS). Raises ``ValidationException`` if the index is missing, or can't be read yet or
+    consistently.
     """
     if name is None:
         return None
@@ -144,10 +133,8 @@ def page_rules(
     Attributes that a local index does not hold are fetched from the table if requested by name or
     by ALL_ATTRIBUTES (S13, S43). A global index can't fetch them (S82). An index must hold
     ``filter_names``: the names in a Query's filter. A Scan's filter may name any attribute;
-    attributes that the index does not hold count as missing (seen on AWS in 2026).
-
-    Raises:
-        ValidationException: the request needs attributes that the index does not hold.
+    attributes that the index does not hold count as missing (seen on AWS in 2026). Raises
+    ``ValidationException`` if the index does not hold a needed attribute.
     """
     fetch = False
     if index is not None and index.projection.type != "ALL":
@@ -187,12 +174,7 @@ def _listed(names: frozenset[str]) -> str:
 
 
 def scan_start(table: TableDefinition, index: IndexDefinition | None, start_key: Item) -> bytes:
-    """The position of a Scan's start key.
-
-    Raises:
-        ValidationException: the key has not exactly the key attributes of the index and the table.
-            The messages differ from a Query's.
-    """
+    """The position of a Scan's start key; raises ``ValidationException`` with a Scan's messages."""
     if index is None:
         try:
             check_key(table.key_schema, start_key)
@@ -211,9 +193,7 @@ def scan_start(table: TableDefinition, index: IndexDefinition | None, start_key:
 def query_start(table: TableDefinition, index: IndexDefinition | None, start_key: Item) -> bytes:
     """The position of a Query's start key.
 
-    Raises:
-        ValidationException: the key has not exactly the key attributes of the index and the table.
-            The messages differ from a Scan's.
+    Raises ``ValidationException``.
     """
     if start_key.keys() != _start_names(table, index):
         raise ValidationException(_BAD_START)

@@ -105,9 +105,7 @@ class _StatementPage(Struct, frozen=True):
 def bound(database: Database, text: str, parameters: Sequence[AttributeValue]) -> Statement:
     """Bind parameters to a statement; checks them and makes them canonical in place.
 
-    Raises:
-        ValidationException: the statement or a parameter is invalid.
-        SerializationException: the errors of ``attribute_value.check``.
+    Raises ``ValidationException``, or ``SerializationException`` as ``attribute_value.check``.
     """
     check_parameters(parameters)
     prepared = prepare(text)
@@ -141,12 +139,7 @@ def statement_task(
     reading: Reading,
     return_item_on_failure: bool,
 ) -> Task:
-    """The task of a statement.
-
-    Raises:
-        ResourceNotFoundException: there is no such table.
-        ValidationException: the statement can't be executed on this table.
-    """
+    """The task of a statement; raises ``ResourceNotFoundException`` or ``ValidationException``."""
     match statement:
         case SelectStatement():
             return _select(database, statement, reading)
@@ -249,11 +242,7 @@ def _select(database: Database, select: SelectStatement, reading: Reading) -> Ta
 def _after(
     table: TableDefinition, index: IndexDefinition | None, plan: ReadPlan, start: Position
 ) -> bytes | None:
-    """The position after which a SELECT continues.
-
-    Raises:
-        ValidationException: the position is outside the plan, so the token is invalid.
-    """
+    """The position after which a SELECT continues; raises ``ValidationException`` if invalid."""
     if start.range_index >= len(plan.ranges):
         raise next_token.invalid()
     if start.last_key is None:

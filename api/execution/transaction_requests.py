@@ -77,10 +77,7 @@ def checked_size_bytes(item: Item, check_expressions: Callable[[], object]) -> i
 
     In a transaction the error of an empty attribute name comes before too deep nesting, and nesting
     before an empty name in a map. ``check_expressions`` raises the errors of the action's
-    expressions, which come before nesting.
-
-    Raises:
-        ValidationException, SerializationException: the errors of ``item.check``.
+    expressions, which come before nesting. Raises as ``item.check``.
     """
     try:
         return items.check(item)
@@ -99,9 +96,8 @@ def checked_actions(
 ) -> CheckedActions:
     """The actions with their tables.
 
-    Raises:
-        ResourceNotFoundException: a table does not exist. For statements, this cancels.
-        ValidationException: two actions are on the same item, or the sum of sizes is too large.
+    Raises ``ResourceNotFoundException``, which cancels for statements, or ``ValidationException``
+    if two are on the same item or too large.
     """
     _check_size(parsed)
     cancelling = Cancelling(len(parsed), are_statements=are_statements)
@@ -164,11 +160,7 @@ class Cancelling:
 
 
 def check_distinct(keys: Sequence[TableKey]) -> None:
-    """Refuse a transaction that names an item twice.
-
-    Raises:
-        ValidationException: an item is named twice.
-    """
+    """Refuse a transaction that names an item twice; raises ``ValidationException``."""
     named = {(table.definition.table_id, position) for table, position in keys}
     if len(named) < len(keys):
         raise ValidationException(_ON_ONE_ITEM)
@@ -192,9 +184,7 @@ def digest(content: Any) -> bytes:
 async def read_items(call: Call[Any], wanted: Sequence[TableKey]) -> list[ItemRead]:
     """Read items in one snapshot; notes the cost of each even if the read is canceled.
 
-    Raises:
-        TransactionCanceledException, ValidationException, InternalServerError: the errors of
-            ``Transactions.read``.
+    Raises ``TransactionCanceledException``, ``ValidationException`` or ``InternalServerError``.
     """
     tables = [table.definition for table, _ in wanted]
     try:
@@ -224,13 +214,8 @@ async def execute(
     """Execute a transaction, unless a transaction with the same token is already done.
 
     ``content`` is the digest of the request. The cost of each action is noted even if the
-    transaction is canceled.
-
-    Raises:
-        TransactionCanceledException: the transaction is canceled.
-        TransactionInProgressException, IdempotentParameterMismatchException: the errors of
-            ``ClientTokens``.
-        ResourceNotFoundException, InternalServerError: the errors of ``Transactions.write``.
+    transaction is canceled. Raises ``TransactionCanceledException``, or as ``ClientTokens`` and
+    ``Transactions.write``.
     """
     tables = [table.definition for table, _ in checked.actions]
     try:

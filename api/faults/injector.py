@@ -121,11 +121,7 @@ class FaultInjector:
         ]
 
     def add(self, rule: FaultRule) -> RuleState:
-        """Add a checked rule.
-
-        Raises:
-            TooManyRules: there are 100 rules already.
-        """
+        """Add a checked rule; raises ``TooManyRules`` if there are 100 rules already."""
         if len(self._rules) >= MOST_RULES:
             raise TooManyRules
         self._added += 1

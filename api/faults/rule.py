@@ -80,19 +80,11 @@ class FaultRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def until_epoch_seconds(self) -> float | None:
-        """The end of the rule.
-
-        Raises:
-            ValueError: ``until`` is not a time.
-        """
+        """The end of the rule; raises ``ValueError`` if ``until`` is not a time."""
         return parse_time(self.until) if isinstance(self.until, str) else self.until
 
     def check(self, operations: Mapping[str, Operation]) -> None:
-        """Refuse a rule that no request can match.
-
-        Raises:
-            BadRule: no request can match the rule.
-        """
+        """Refuse a rule that no request can match; raises ``BadRule``."""
         unknown = set(self._named) - operations.keys()
         if unknown:
             raise BadRule(f"There is no operation {', '.join(sorted(unknown))}")

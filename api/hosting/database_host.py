@@ -156,9 +156,7 @@ class DatabaseHost:
     async def make_snapshot(self, name: str) -> None:
         """Keep a copy of all data in the server's memory.
 
-        Raises:
-            SnapshotExists, TooManySnapshots: no copy was made.
-            StoreError: the store can't be read.
+        Raises ``SnapshotExists``, ``TooManySnapshots`` or ``StoreError``.
         """
         if name in self._snapshots:
             raise SnapshotExists(f"There is already a snapshot {name}")
@@ -181,9 +179,7 @@ class DatabaseHost:
     async def restore_snapshot(self, name: str) -> None:
         """Restore the data of a snapshot; the settings don't change.
 
-        Raises:
-            NoSuchSnapshot: nothing has changed.
-            StoreError: the store can't be written.
+        Raises ``NoSuchSnapshot`` or ``StoreError``.
         """
         contents = self._snapshots.get(name)
         if contents is None:
@@ -196,11 +192,7 @@ class DatabaseHost:
         await self._reopen(restore)
 
     def delete_snapshot(self, name: str) -> None:
-        """Delete a snapshot.
-
-        Raises:
-            NoSuchSnapshot: no snapshot has this name.
-        """
+        """Delete a snapshot; raises ``NoSuchSnapshot``."""
         if self._snapshots.pop(name, None) is None:
             raise NoSuchSnapshot(f"There is no snapshot of that name: {name}")
 
@@ -294,11 +286,7 @@ class DatabaseHost:
 
 @asynccontextmanager
 async def hosting_database(store: Store, opening: Opening) -> AsyncIterator[DatabaseHost]:
-    """A host with an open database over an open store, which stays open after the context.
-
-    Raises:
-        StoreError, ClockBehindData: the errors of ``open_database``.
-    """
+    """A host of a database over an open store, which stays open; raises as ``open_database``."""
     host = DatabaseHost(store, opening)
     opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     closed = anyio.Event()

@@ -51,11 +51,7 @@ def open_share(
 
 
 async def open_members(url: str, name: str, address: str, version: str) -> PostgresqlMembers:
-    """The nodes that share a database, and the row of this node.
-
-    Raises:
-        CannotOpen: the driver is missing, or the database can't be used.
-    """
+    """The nodes that share a database, and the row of this node; raises ``CannotOpen``."""
     with _needing_driver():
         from dynactor.storage.postgresql import members  # noqa: PLC0415
     return await members.open_members(url, name, address, version)

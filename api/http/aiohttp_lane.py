@@ -189,12 +189,9 @@ class FullLane:
     ) -> bytes:
         """Read the complete body as it was sent.
 
-        A large or compressed body reserves memory first.
-
-        Raises:
-            RequestEntityTooLargeException: the body is larger than 16 MB.
-            _RefusedByHeadError: the head is refused, so the body is not read.
-            SerializationException: the body is incomplete, or its chunks are invalid.
+        A large or compressed body reserves memory first. Raises ``RequestEntityTooLargeException``
+        above 16 MB, ``_RefusedByHeadError`` if the body is not to be read, or
+        ``SerializationException`` if it is incomplete or its chunks are invalid.
         """
         too_large = RequestEntityTooLargeException("Request size exceeds 16 MB")
         length = request.content_length

@@ -37,10 +37,8 @@ def decompress(packed: bytes, coding: Coding) -> bytes:
     """Decompress a body of at most 16 MB.
 
     A gzip body may be several members in a row. Bytes after the last member are ignored, as on AWS.
-
-    Raises:
-        SerializationException: the body has another coding, is incomplete, or has many members.
-        RequestEntityTooLargeException: the body decompresses to more than 16 MB.
+    Raises ``SerializationException`` for another coding, an incomplete body or many members;
+    ``RequestEntityTooLargeException`` above 16 MB.
     """
     pieces = []
     left_bytes = REQUEST_BYTES

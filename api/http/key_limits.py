@@ -113,9 +113,7 @@ class KeyLimits:
         """Count a request whose signature has been verified; None without limits.
 
         ``connection`` is None for a request from another node, or without an open connection.
-
-        Raises:
-            ThrottlingException: the key has reached a limit.
+        Raises ``ThrottlingException`` at a limit.
         """
         if access_key_id in self._by_key:
             # A token is ignored, as the check of the signature ignores it.

@@ -661,11 +661,7 @@ def _content_coding(request: Request) -> str:
 
 
 def plain_body(request: Request) -> bytes:
-    """The body of a request, decompressed.
-
-    Raises:
-        SerializationException: the body can't be decompressed.
-    """
+    """The body of a request, decompressed; raises ``SerializationException``."""
     named = _content_coding(request)
     if named in ("", "identity"):
         return request.body
@@ -697,11 +693,7 @@ async def _finish_for(access_key_id: str, work: Awaitable[bytes]) -> bytes:
 
 
 def _check_json(body: bytes) -> None:
-    """Refuse a body that is not JSON; an empty body passes.
-
-    Raises:
-        SerializationException: the body is not JSON.
-    """
+    """Refuse a body that is not JSON; an empty body passes. Raises ``SerializationException``."""
     try:
         if body:
             msgspec.json.decode(body)

@@ -33,12 +33,9 @@ class CannotListen(Exception):
 
 
 def listen(host: str, port: int, *, option_prefix: str = "--") -> socket.socket:
-    """Open a socket that listens; port 0 takes a free port.
+    """Open a socket that listens; port 0 takes a free port. Raises ``CannotListen``.
 
     Error messages name the options with this prefix.
-
-    Raises:
-        CannotListen: the address is in use, not allowed or not of this machine.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:

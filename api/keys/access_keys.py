@@ -60,9 +60,7 @@ def access_keys(profiles: Sequence[Profile]) -> tuple[AccessKey, ...]:
 def read_profiles(path: Path, secret: str | None = None) -> tuple[Profile, ...]:
     """The profiles of a file that have a key; ``secret`` decrypts an encrypted file.
 
-    Raises:
-        BadCredentialsFile: the file can't be read, has no key, or has half of a key, or others may
-            read its secrets.
+    Raises ``BadCredentialsFile`` if it can't be used, or others may read its secrets.
     """
     profiles = RawConfigParser()
     try:

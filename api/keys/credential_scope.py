@@ -17,9 +17,7 @@ _REGION: Final = re.compile(r"[A-Za-z0-9-]{1,64}\Z")
 def credential_scope(authorization: str, query: str) -> tuple[str, str]:
     """The region and the access key id of a request; the signature is verified elsewhere.
 
-    Raises:
-        IncompleteSignatureException: the request has no credential in AWS's form.
-        InvalidSignatureException: the region is not valid.
+    Raises ``IncompleteSignatureException``, or ``InvalidSignatureException`` for the region.
     """
     if authorization:
         given = _IN_HEADER.search(authorization)

@@ -30,11 +30,7 @@ class BadKeyFile(Exception):
 
 
 def read_text(path: Path, secret: str | None = None) -> str:
-    """The text of a credentials file; ``secret`` decrypts an encrypted one.
-
-    Raises:
-        BadKeyFile: the file can't be read or decrypted, or others may read its secrets.
-    """
+    """The text of a credentials file; ``secret`` decrypts it, if needed. Raises ``BadKeyFile``."""
     try:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
@@ -53,11 +49,7 @@ def read_text(path: Path, secret: str | None = None) -> str:
 
 
 def encrypted(text: str, secret: str) -> bytes:
-    """The content of an encrypted file.
-
-    Raises:
-        BadKeyFile: the library for it is missing.
-    """
+    """The content of an encrypted file; raises ``BadKeyFile`` if the library for it is missing."""
     salt, nonce = os.urandom(_SALT_BYTES), os.urandom(_NONCE_BYTES)
     sealed: bytes = _cipher(secret, salt).encrypt(nonce, text.encode(), _FORMAT)
     return _FORMAT + b64encode(salt + nonce + sealed) + b"\n"
@@ -99,11 +91,7 @@ def _cipher(secret: str, salt: bytes):  # type: ignore[no-untyped-def]  # noqa: 
 
 
 def check_private(path: Path) -> None:
-    """Refuse a file whose secrets other users may read, or whose owner is another user.
-
-    Raises:
-        BadKeyFile: see above.
-    """
+    """Refuse a file that other users own or may read; raises ``BadKeyFile``."""
     try:
         check_mode(path, path.stat(), os.geteuid())
     except OSError as error:

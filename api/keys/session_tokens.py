@@ -62,11 +62,7 @@ class SessionTokens:
         return bool(self._key)
 
     def issue(self, session: Session) -> tuple[str, str]:
-        """The token and the secret access key of a session.
-
-        Raises:
-            TooLarge: the session does not fit into a token.
-        """
+        """The token and the secret access key of a session; raises ``TooLarge`` if too large."""
         assert self._key, "the home of the tables has the key"
         content = json.encode(session)
         token = f"{_text(content)}.{_text(self._mac(b'token', content))}"
@@ -77,10 +73,7 @@ class SessionTokens:
     def session(self, token: str, access_key_id: str, now_epoch_seconds: float) -> Session:
         """The session of a token.
 
-        Raises:
-            ExpiredTokenException: the session has ended.
-            UnrecognizedClientException: the token was not issued with this key, or is of another
-                access key.
+        Raises ``ExpiredTokenException``, or ``UnrecognizedClientException`` if it is of other keys.
         """
         opened = self._opened(token) if self._key and len(token) <= TOKEN_BYTES else None
         if opened is None or opened[0].access_key_id != access_key_id:

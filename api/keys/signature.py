@@ -160,10 +160,7 @@ class Signatures:
         """Refuse a head that ``check`` would refuse with any body.
 
         If a signed header has the body's SHA-256, the signature is verified too. A node that can't
-        verify session tokens leaves them to the home of the tables.
-
-        Raises:
-            DynamoDBError: the errors of ``check``.
+        verify session tokens leaves them to the home of the tables. Raises as ``check``.
         """
         if self._tokens is not None and not self._tokens.has_key and TOKEN_HEADER in headers:
             return

@@ -17,11 +17,7 @@ _DEFAULTS: Final[dict[str, Any]] = {"index_allocation_seconds": 0.0}
 
 
 def with_compatibility(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The given options, with those that ``--compat`` sets.
-
-    Raises:
-        ConfigurationError: another option contradicts ``--compat``.
-    """
+    """The given options, with those that ``--compat`` sets; raises ``ConfigurationError``."""
     if given.get("compat") is None:
         if given.get("shared_db"):
             raise ConfigurationError("--shared-db belongs to --compat dynamodb-local: give both")

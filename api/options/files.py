@@ -21,11 +21,7 @@ from dynactor.streams.kafka.broker import BrokerSettings
 
 
 def with_files(settings: ServerSettings) -> ServerSettings:
-    """Settings with the contents of the files.
-
-    Raises:
-        ConfigurationError: a file has no usable value.
-    """
+    """Settings with the contents of the files; raises ``ConfigurationError``."""
     nodes, keys = settings.nodes, _with_profiles(settings.keys)
     return structs.replace(
         settings,

@@ -15,10 +15,8 @@ def check_kafka(broker: BrokerSettings, form: KafkaForm, given: Mapping[str, Any
     """Refuse contradictions, and options without effect.
 
     A password without effect is refused because its user expects a secure connection. An option
-    that is given with its default value counts as missing.
-
-    Raises:
-        ConfigurationError: the message describes the fix.
+    that is given with its default value counts as missing. The message of ``ConfigurationError``
+    describes the fix.
     """
     has_password = broker.sasl_password is not None or broker.sasl_password_file is not None
     if broker.sasl_password is not None and broker.sasl_password_file is not None:

@@ -76,11 +76,7 @@ class LocalFlags(Struct, frozen=True):
 
 
 def parse_local_flags(arguments: Sequence[str]) -> LocalFlags:
-    """Parse a command line.
-
-    Raises:
-        ConfigurationError: a flag is unknown, has no value, or contradicts another.
-    """
+    """Parse a command line; raises ``ConfigurationError`` if a flag is faulty."""
     given: dict[str, str] = {}
     rest = iter(arguments)
     for argument in rest:

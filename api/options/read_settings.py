@@ -21,11 +21,7 @@ T = TypeVar("T", bound=Struct)
 
 
 def read_settings(**given: Any) -> ServerSettings:
-    """The settings of the given options, by their keys. The files that options name are read.
-
-    Raises:
-        ConfigurationError: an option is not valid, or contradicts another.
-    """
+    """The settings of options by their keys, with files read; raises ``ConfigurationError``."""
     assert given.keys() <= {option.key for option, _ in options()}
     completed = with_compatibility(given)
     settings = _built(ServerSettings, completed)

@@ -29,11 +29,7 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\
 
 
 def dated(call: Call[InputT]) -> Call[InputT]:
-    """The call with the time of its header.
-
-    Raises:
-        ValidationException: the header has no time.
-    """
+    """The call with the time of its header; raises ``ValidationException`` without one."""
     return structs.replace(call, as_of_epoch_seconds=_epoch_seconds(call.headers[HEADER]))
 
 
@@ -62,10 +58,8 @@ def refuse_consistent(*, consistent: bool | None) -> None:
 async def read_page(call: Call[InputT], table: Table, read: ReadRange) -> Page:
     """One page of a Query or Scan of a past state.
 
-    Raises:
-        ValidationException: the page is of a global index, or strongly consistent.
-        ValidationException, ResourceNotFoundException, InternalServerError: see ``PastReads.at``.
-        Throttled: the first partition has no read units left.
+    Raises ``ValidationException`` for a global index or a strongly consistent read, ``Throttled``
+    if the first partition has no read units left, or as ``PastReads.at``.
     """
     refuse_consistent(consistent=read.consistent)
     if read.index is not None and table.definition.local_index(read.index.name) is None:

@@ -19,10 +19,8 @@ def find_topic(database: Database, stream_arn: str) -> str:
     """The topic that a StreamArn names; the account is ignored.
 
     With separate regions, a topic's name starts with its region, except for ``--region`` itself.
-
-    Raises:
-        ValidationException: the text is not a Kinesis stream's ARN, or the topic may belong to
-            another region.
+    Raises ``ValidationException`` if the text is no such ARN, or the topic may belong to another
+    region.
     """
     match = _ARN.match(stream_arn)
     if match is None:
@@ -34,11 +32,7 @@ def find_topic(database: Database, stream_arn: str) -> str:
 
 
 def own_topic(database: Database, name: str) -> str:
-    """The topic with this name in a region.
-
-    Raises:
-        ValidationException: the topic may belong to another region.
-    """
+    """The topic with this name in a region; raises ``ValidationException`` if of another region."""
     settings = database.settings
     if settings.namespace is not None and not settings.topic_namespace:
         destination_rules.check_home_topic(name)

@@ -70,9 +70,7 @@ class Projecting(Protocol):
 def check_together(request: Struct) -> None:
     """Check that the parameters of a request can be combined; their contents are checked later.
 
-    Raises:
-        ValidationException: legacy parameters and expressions are mixed, or placeholders are
-            given without an expression.
+    Raises ``ValidationException``.
     """
     shape = type(request)
     # Only the presence of parameters matters, so most requests find a cached result.
@@ -143,11 +141,7 @@ def read_condition(request: ConditionMembers, placeholders: Placeholders) -> Con
 def read_filter(
     expression: str | None, legacy_filter: Condition | None, placeholders: Placeholders
 ) -> Condition | None:
-    """The filter of a Query or Scan, if any.
-
-    Raises:
-        ValidationException: the expression is invalid.
-    """
+    """The filter of a Query or Scan, if any; raises ``ValidationException``."""
     if expression is not None:
         return parse_condition(expression, placeholders, kind="FilterExpression")
     return legacy_filter
@@ -180,11 +174,7 @@ def read_key_terms(
 
 
 def read_projector(request: Projecting, placeholders: Placeholders) -> Projector | None:
-    """The projection of a request; None returns all attributes.
-
-    Raises:
-        ValidationException: the projection is invalid.
-    """
+    """The projection of a request; None returns all attributes. Raises ``ValidationException``."""
     if request.ProjectionExpression is not None:
         return parse_projection(request.ProjectionExpression, placeholders)
     return read_legacy_projector(request)

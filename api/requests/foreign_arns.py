@@ -136,11 +136,7 @@ def refuse_other_accounts(errors: ArnErrors, request: Struct, database: Database
 
 
 def check_account(database: Database, arn: str) -> None:
-    """Refuse an ARN of another account; a text without an account passes.
-
-    Raises:
-        ActionDeniedException: the ARN has another account.
-    """
+    """Refuse an ARN of another account, if it has one; raises ``ActionDeniedException``."""
     fields = arn.split(":")
     if len(fields) > _ACCOUNT and fields[_ACCOUNT] != database.settings.account_id:
         raise ActionDeniedException("Access is denied")
@@ -149,9 +145,8 @@ def check_account(database: Database, arn: str) -> None:
 def named_table(database: Database, name: str) -> str:
     """The table that a statement names, by its name or its ARN.
 
-    Raises:
-        ResourceNotFoundException: the ARN has another region, and regions are separate.
-        ValidationException: the text is neither a table's name nor its ARN.
+    Raises ``ResourceNotFoundException`` if the ARN has another, separate region, or
+    ``ValidationException`` if it is neither.
     """
     settings = database.settings
     if settings.namespace is not None and ":" in name:

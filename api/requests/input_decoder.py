@@ -54,10 +54,9 @@ class InputDecoder(Generic[InputT]):
     def decode(self, body: bytes) -> InputT:
         """Decode the operation's input.
 
-        Raises:
-            SerializationException: the body is not a JSON object, or a member has another JSON
-                type than its shape.
-            ValidationException: members break the constraints of their shapes.
+        Raises ``SerializationException`` if the body is not a JSON object, or a member has another
+        JSON type than its shape; ``ValidationException`` if members break the constraints of their
+        shapes.
         """
         try:
             return self._decode(body)

@@ -29,9 +29,7 @@ class PolicyResource(NamedTuple):
 def find_resource(database: Database, arn: str) -> PolicyResource:
     """The table or stream with this ARN.
 
-    Raises:
-        ValidationException: the text is no ARN of a table or stream of this account.
-        ResourceNotFoundException: there is no such table or stream.
+    Raises ``ValidationException`` or ``ResourceNotFoundException``.
     """
     if is_of_stream(arn):
         stream = stream_arn.find_stream(database, arn)

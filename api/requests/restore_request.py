@@ -13,11 +13,7 @@ RestoreInput: TypeAlias = inputs.RestoreTableFromBackupInput | inputs.RestoreTab
 
 
 def restore_overrides(request: RestoreInput) -> RestoreOverrides:
-    """The overrides of a request.
-
-    Raises:
-        ValidationException: vector indexes are not supported.
-    """
+    """The overrides of a request; raises ``ValidationException`` for vector indexes."""
     if request.VectorIndexOverride:
         raise ValidationException("VectorIndexes are not supported yet")
     local, global_override = (

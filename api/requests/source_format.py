@@ -7,11 +7,7 @@ from dynactor.storage.buckets.ion_records import IonDecoder, IonMissing
 
 
 def check_ion() -> None:
-    """Refuse Ion if its package is not installed.
-
-    Raises:
-        ValidationException: the package is not installed.
-    """
+    """Refuse Ion if its package is not installed; raises ``ValidationException``."""
     try:
         IonDecoder()
     except IonMissing:

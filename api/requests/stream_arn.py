@@ -32,12 +32,7 @@ def named(arn: str) -> tuple[str, str]:
 
 
 def find_stream(database: Database, arn: str) -> Stream:
-    """The stream with this ARN.
-
-    Raises:
-        ValidationException: the text is not a stream's ARN.
-        ResourceNotFoundException: the stream never existed or was deleted.
-    """
+    """The stream with this ARN; raises ``ValidationException`` or ``ResourceNotFoundException``."""
     stream = database.part(StreamRegistry).find(*named(arn))
     if stream is None:
         raise ResourceNotFoundException(f"Requested resource not found: Stream: {arn} not found")
@@ -45,11 +40,7 @@ def find_stream(database: Database, arn: str) -> Stream:
 
 
 def find_shard(stream: Stream, shard_id: str) -> Shard:
-    """The shard with this id.
-
-    Raises:
-        ResourceNotFoundException: the shard never existed or was deleted.
-    """
+    """The shard with this id; raises ``ResourceNotFoundException``."""
     shard = stream.shard(shard_id)
     if shard is None:
         raise ResourceNotFoundException("Shard does not exist")

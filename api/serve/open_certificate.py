@@ -26,10 +26,8 @@ class OpenCertificate(NamedTuple):
 def open_certificate(settings: ServerSettings) -> OpenCertificate:
     """Load or make the certificate; without one, the ports speak plain HTTP.
 
-    A certificate for development is in the data directory, so the data must be open.
-
-    Raises:
-        BadCertificate: the certificate can't be used, or the library to make one is missing.
+    A certificate for development is in the data directory, so the data must be open. Raises
+    ``BadCertificate``, also if the library to make one is missing.
     """
     tls = settings.tls
     if tls.certificate is not None and tls.key is not None:

@@ -58,11 +58,7 @@ class DatabaseEndpoint:
         self._protocol = Protocol(database, OPERATIONS.values(), NOT_IMPLEMENTED)
 
     async def call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a request.
-
-        Raises:
-            RequestFailed: the database refused the request.
-        """
+        """The answer to a request; raises ``RequestFailed``."""
         target, body = f"{DYNAMODB}.{operation}", _encode(request)
         answer = self._protocol.answer(
             Request(target, JSON_1_0, "", "", "localhost", "", "", body, trusted=TrustedCaller())
@@ -79,11 +75,8 @@ class DatabaseEndpoint:
 async def seed(database: Database, directory: Path) -> None:
     """Fill the tables of a directory that do not exist.
 
-    All files are checked first, so a faulty file leaves no table.
-
-    Raises:
-        TransferFailed: a file is damaged or has an item that PutItem would refuse, or a folder has
-            no ``table.json``.
+    All files are checked first, so a faulty file leaves no table. Raises ``TransferFailed`` if a
+    file is damaged or has an item that PutItem would refuse, or a folder has no ``table.json``.
     """
     endpoint = DatabaseEndpoint(database)
     missing = []

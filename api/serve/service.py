@@ -72,13 +72,7 @@ def run(settings: ServerSettings) -> None:
 
 
 async def serve_until_signal(settings: ServerSettings) -> None:
-    """Serve until SIGTERM or SIGINT.
-
-    Raises:
-        _EndedWithoutSignal: the server ended without a signal.
-        CannotListen, CannotOpen, Damaged, Full, ClockBehindData, BrokerRefused: the errors of
-            ``running_server``.
-    """
+    """Serve until SIGTERM or SIGINT; raises ``_EndedWithoutSignal``, or as ``running_server``."""
     is_asked = False
     # A closed terminal can't be opened, so find it now.
     has_terminal = _has_terminal()

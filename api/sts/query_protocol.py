@@ -24,11 +24,7 @@ class StsError(Exception):
 
 
 def parse_form(body: bytes) -> dict[str, str]:
-    """The fields of a form; of a repeated field the last value.
-
-    Raises:
-        StsError: the body is not a form.
-    """
+    """The fields of a form; of a repeated field the last value. Raises ``StsError``."""
     try:
         pairs = parse_qsl(
             body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"

@@ -12,11 +12,7 @@ _KEY_BYTES: Final = 32
 
 
 async def session_key(store: Store) -> bytes:
-    """The key of the store, which is made at the first start.
-
-    Raises:
-        StoreError: reading or writing failed.
-    """
+    """The key of the store, which is made at the first start; raises ``StoreError``."""
     while True:
         (row,) = await store.latest.load([key_layout.SESSION_KEY])
         if row is not None:

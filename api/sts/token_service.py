@@ -146,11 +146,7 @@ class TokenService:
     def _perform(
         self, form: Mapping[str, str], caller: Grants, sender: Sender, now_epoch_seconds: float
     ) -> str:
-        """The XML of a result.
-
-        Raises:
-            StsError: the request is refused.
-        """
+        """The XML of a result; raises ``StsError``."""
         match form.get("Action", ""):
             case "GetCallerIdentity":
                 return self._caller_identity(caller)

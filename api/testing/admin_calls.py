@@ -21,11 +21,8 @@ def call_admin(endpoint: str, method: str, path: str, body: Any = None) -> Any:
     """Send a request with a JSON body, and return the JSON of the answer.
 
     Each call uses a new connection. After a failure on a reused connection, a client can't know
-    whether the request was carried out.
-
-    Raises:
-        AdminError: the request was refused.
-        OSError: the server is unreachable.
+    whether the request was carried out. Raises ``AdminError`` if the request was refused, or
+    ``OSError`` if the server is unreachable.
     """
     text = None if method in ("GET", "DELETE") else json.dumps({} if body is None else body)
     host = urlsplit(endpoint).netloc

@@ -45,10 +45,8 @@ class ServerCertificate:
         """Load the files. Certificates of clients are verified against ``client_authorities``.
 
         A client may also have no certificate, unless ``requires_clients``. ``logs_expiry`` is false
-        for a further use of the same files.
-
-        Raises:
-            BadCertificate: a file can't be read, or certificate and key don't belong together.
+        for a further use of the same files. Raises ``BadCertificate`` if a file can't be read, or
+        certificate and key don't belong together.
         """
         self._certificate, self._key = certificate, key
         self._client_authorities = client_authorities
@@ -106,11 +104,7 @@ class ServerCertificate:
         return context, expiry
 
     def _trust_clients(self, context: ssl.SSLContext, authorities: Path) -> None:
-        """Verify the certificates of clients.
-
-        Raises:
-            BadCertificate: the file of authorities can't be used.
-        """
+        """Verify the certificates of clients; raises ``BadCertificate``."""
         context.verify_mode = ssl.CERT_REQUIRED if self._requires_clients else ssl.CERT_OPTIONAL
         try:
             context.load_verify_locations(authorities)

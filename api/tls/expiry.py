@@ -18,11 +18,7 @@ _CENTURY_SPLIT: Final = 50
 
 
 def certificate_expiry(pem: str) -> float:
-    """The end of the validity of the first certificate, in epoch seconds.
-
-    Raises:
-        ValueError: the text is not a certificate.
-    """
+    """The end of the validity of the first certificate, in epoch seconds; raises ``ValueError``."""
     start = pem.find("-----BEGIN CERTIFICATE-----")
     end = pem.find(_END, start)
     if start < 0 or end < 0:

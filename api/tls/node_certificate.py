@@ -23,10 +23,8 @@ class NodeCertificate:
     ) -> None:
         """Load the files. ``authorities`` sign the certificates of nodes; None: the system's.
 
-        ``is_mutual``: nodes that connect to this one need a certificate, too.
-
-        Raises:
-            BadCertificate: a file can't be used.
+        ``is_mutual``: nodes that connect to this one need a certificate, too. Raises
+        ``BadCertificate``.
         """
         self.server = ServerCertificate(
             certificate,

@@ -55,11 +55,7 @@ class SelfSigned(NamedTuple):
 def self_signed_certificate(
     directory: Path, names: Iterable[str], now: datetime | None = None
 ) -> SelfSigned:
-    """The certificate in a directory for this machine and these names; made if necessary.
-
-    Raises:
-        BadCertificate: the directory can't be used, or a file in it is damaged.
-    """
+    """The certificate in a directory for these names, or a new one; raises ``BadCertificate``."""
     wanted = sorted({*_LOCAL_NAMES, socket.gethostname(), *names})
     try:
         with _locked(directory):

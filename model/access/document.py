@@ -42,11 +42,7 @@ Value: TypeAlias = "str | bool | tuple[JsonNode, ...] | dict[str, JsonNode] | No
 
 
 def parse_json(text: str) -> JsonNode:
-    """The value of a JSON text.
-
-    Raises:
-        PolicyError: the text is not JSON, is nested too deeply, or an object has a name twice.
-    """
+    """The value of a JSON text; raises ``PolicyError``, also for repeated names in objects."""
     reader = _JsonReader(text)
     node = reader.value(0)
     reader.skip_space()

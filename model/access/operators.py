@@ -68,10 +68,7 @@ class Operator(Struct, frozen=True):
     def matcher(self, values: Sequence[Template]) -> Matcher:
         """A function that tells whether a value of the request matches any of these values.
 
-        ``negated`` is not applied. Templates have no variables any more.
-
-        Raises:
-            BadOperand: a value does not fit the operator.
+        ``negated`` is not applied. Templates have no variables any more. Raises ``BadOperand``.
         """
         return _FAMILIES[self.family].matcher(values)
 

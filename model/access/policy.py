@@ -82,20 +82,12 @@ class Policy(Struct, frozen=True):
 
 
 def parse_policy(text: str, name: str, kind: PolicyKind = "identity") -> Policy:
-    """Parse a policy document.
-
-    Raises:
-        PolicyError: the document is not a policy of this kind.
-    """
+    """Parse a policy document; raises ``PolicyError``."""
     return parsed_policy(parse_json(text), name, kind)
 
 
 def parsed_policy(document: JsonNode, name: str, kind: PolicyKind) -> Policy:
-    """The policy in a document that has been read.
-
-    Raises:
-        PolicyError: the document is not a policy of this kind.
-    """
+    """The policy in a document that has been read; raises ``PolicyError``."""
     members = _object(document, "a policy")
     _check_elements(members, _ELEMENTS, "a policy")
     variables = False

@@ -26,11 +26,7 @@ class Facts(Protocol):
     """The condition keys of one request and action."""
 
     def values(self, key: str) -> Sequence[str] | None:
-        """The values of a key, in lower case; None if the request has no such key.
-
-        Raises:
-            UnknownFact: the values can't be derived.
-        """
+        """The values of a key, in lower case; None without such a key. Raises ``UnknownFact``."""
         ...
 
 

@@ -109,11 +109,7 @@ def literal(text: str) -> str:
 
 
 def parse_template(text: str, *, wildcards: bool, variables: bool) -> Template:
-    """Parse a text of a policy. Without ``wildcards``, ``*`` and ``?`` are literal.
-
-    Raises:
-        BadTemplate: a variable is malformed.
-    """
+    """Parse a text of a policy; ``wildcards``: ``*`` and ``?``. Raises ``BadTemplate``."""
     parts: list[str | Wildcard | TemplateVariable] = []
     at = 0
     while at < len(text):

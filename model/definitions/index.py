@@ -143,12 +143,9 @@ def check_size_with_entries(
     item_size_bytes: int,
     message: str = TOO_LARGE_TO_PUT,
 ) -> None:
-    """Refuse an item that exceeds 400 KB together with its entries in all local indexes.
+    """Refuse an item over 400 KB with its entries in local indexes; raises ``ValidationException``.
 
     Source: "Quotas in Amazon DynamoDB", item size for tables with local secondary indexes.
-
-    Raises:
-        ValidationException: they are too large.
     """
     # An entry is never larger than its item, so nearly every item returns here.
     if item_size_bytes * (1 + len(local_indexes)) <= ITEM_SIZE_BYTES:

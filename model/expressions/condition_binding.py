@@ -54,11 +54,7 @@ _SIZELESS_TYPES: Final = frozenset({"N", "BOOL", "NULL"})
 
 
 def parse_condition(text: str, placeholders: Placeholders, *, kind: ConditionKind) -> Condition:
-    """Parse and bind a condition.
-
-    Raises:
-        ValidationException: the expression is faulty; the message names ``kind``.
-    """
+    """Parse and bind a condition; raises ``ValidationException``, whose message names ``kind``."""
     if placeholders.are_none:
         condition, nested = _literal_condition(text, kind)
         placeholders.nested |= nested
@@ -83,11 +79,7 @@ def _bound(text: str, placeholders: Placeholders, kind: ConditionKind) -> Condit
 
 
 def bind_condition(tree: syntax.Condition, placeholders: Placeholders) -> Condition:
-    """Bind a condition's tree, from an expression or a statement.
-
-    Raises:
-        ValidationException: the condition is faulty.
-    """
+    """Bind a condition's tree from an expression or statement; raises ``ValidationException``."""
     binder = _Binder(placeholders)
     root = binder.condition(tree)
     return Condition(root, frozenset(binder.attributes))

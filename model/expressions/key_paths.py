@@ -9,13 +9,10 @@ from dynactor.model.errors import ValidationException
 
 
 def check_scalar_keys(table: TableDefinition, nested: Collection[str]) -> None:
-    """Refuse paths into key attributes of the table or of any of its indexes.
+    """Refuse paths into key attributes of the table or its indexes; raises ``ValidationException``.
 
     ``nested`` are the attributes with a path into them, such as ``a`` of ``a.b``
     (``Placeholders.nested``).
-
-    Raises:
-        ValidationException: one of them is a key attribute.
     """
     if not nested:
         return

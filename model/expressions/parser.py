@@ -50,11 +50,7 @@ def invalid(kind: str, message: str) -> ValidationException:
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def condition_tree(text: str, kind: ConditionKind) -> syntax.Condition:
-    """The tree of a condition, filter or key condition.
-
-    Raises:
-        ValidationException: the text is faulty for any placeholders.
-    """
+    """The tree of a condition, filter or key condition; raises ``ValidationException``."""
     return _ConditionParser(text, kind).parse()
 
 

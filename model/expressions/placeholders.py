@@ -40,10 +40,7 @@ class Placeholders:
     def __init__(self, names: dict[str, str] | None, values: dict[str, Any] | None) -> None:
         """Check and store names and values.
 
-        Raises:
-            ValidationException: a map is empty, a placeholder is malformed or too long, a name is
-                empty or too long, a value is invalid, or all together are too large.
-            SerializationException: see ``attribute_value.check``.
+        Raises ``ValidationException`` or ``SerializationException``.
         """
         self._names: dict[str, str] = {}
         self._values: dict[str, AttributeValue] = {}
@@ -119,11 +116,7 @@ class Placeholders:
         return found
 
     def check_all_used(self) -> None:
-        """Refuse placeholders that no expression has used, after all expressions are bound.
-
-        Raises:
-            ValidationException: a placeholder is unused.
-        """
+        """Refuse placeholders that no bound expression has used; raises ``ValidationException``."""
         if self._unused_names:
             raise _unused("ExpressionAttributeNames", self._unused_names)
         if self._unused_values:

@@ -30,11 +30,7 @@ class Projector(Struct, frozen=True):
 
 
 def parse_projection(text: str, placeholders: Placeholders) -> Projector:
-    """Parse and bind a ProjectionExpression.
-
-    Raises:
-        ValidationException: the expression is faulty.
-    """
+    """Parse and bind a ProjectionExpression; raises ``ValidationException``."""
     tree = projection_tree(text)
     try:
         paths = placeholders.distinct_paths(tree)
@@ -44,11 +40,7 @@ def parse_projection(text: str, placeholders: Placeholders) -> Projector:
 
 
 def projector_of_names(names: Sequence[str]) -> Projector:
-    """AttributesToGet: whole attributes, by their names.
-
-    Raises:
-        ValidationException: a name is empty, too long, or given twice.
-    """
+    """AttributesToGet: whole attributes, by their names; raises ``ValidationException``."""
     for name in names:
         attribute_value.check_name(name)
     for at, name in enumerate(names):

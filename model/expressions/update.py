@@ -210,9 +210,8 @@ class BoundUpdate(Struct, frozen=True, tag="Update"):
     def edited(self, old: Item | None, key: Item) -> Item | None:
         """Update an item, or create it with this key if it does not exist.
 
-        Raises:
-            ValidationException: an operand is missing or of the wrong type, a path has no parent,
-                or a number is out of range.
+        Raises ``ValidationException`` for a missing or wrong operand, a path without a parent, or a
+        number out of range.
         """
         if old is None and self.actions and not any(map(_writes, self.actions)):
             # An update that only removes creates no item. Nested paths in it are no error.
@@ -289,11 +288,7 @@ _SET_ORDER: Final[dict[str, Callable[[str], Any] | None]] = {
 
 
 def parse_update(text: str, placeholders: Placeholders) -> BoundUpdate:
-    """Parse and bind an UpdateExpression.
-
-    Raises:
-        ValidationException: the expression is faulty.
-    """
+    """Parse and bind an UpdateExpression; raises ``ValidationException``."""
     tree = update_tree(text)
     try:
         return bind_update(tree, placeholders, last_first=True)
@@ -304,12 +299,9 @@ def parse_update(text: str, placeholders: Placeholders) -> BoundUpdate:
 def bind_update(
     tree: tuple[syntax.Clause, ...], placeholders: Placeholders, *, last_first: bool = False
 ) -> BoundUpdate:
-    """Bind an update's tree, from an expression or a statement.
+    """Bind an update's tree, from an expression or a statement; raises ``ValidationException``.
 
     ``last_first``: report the last of several faulty operands, as DynamoDB does for expressions.
-
-    Raises:
-        ValidationException: the update is faulty.
     """
     # DynamoDB checks all paths before any operand.
     written = [action for clause in tree for action in clause.actions]

@@ -38,13 +38,10 @@ _MOST_BYTES_OF_A_CHARACTER: Final = 40
 
 
 def check_expression_size(text: str, update: BoundUpdate, placeholders_bytes: int) -> None:
-    """Refuse an UpdateExpression that DynamoDB counts as larger than an item.
+    """Refuse an UpdateExpression that DynamoDB counts as too large; raises ``ValidationException``.
 
     ``placeholders_bytes`` is the size of its names and values. Most expressions are not measured,
     because this size and the text show that they are small.
-
-    Raises:
-        ValidationException: the expression is too large.
     """
     most_bytes = len(text) * _MOST_BYTES_OF_A_CHARACTER
     most_bytes += placeholders_bytes * (text.count(":") + text.count("#"))

@@ -50,11 +50,7 @@ class CsvColumn(NamedTuple):
     type: str
 
     def value(self, cell: str) -> dict[str, Any]:
-        """The value of a cell, not checked further.
-
-        Raises:
-            BadCell: the cell has no value of this type.
-        """
+        """The value of a cell, not checked further; raises ``BadCell``."""
         if self.type in _TEXT_TYPES:
             return {self.type: cell}
         if self.type in ("BOOL", "NULL"):
@@ -80,11 +76,7 @@ class CsvTypes(NamedTuple):
     chosen: Mapping[str, str] = {}
 
     def columns(self, header: Sequence[str]) -> Sequence[CsvColumn]:
-        """The columns of a header.
-
-        Raises:
-            BadHeader: a column has no name, a name occurs twice, or a chosen one is missing.
-        """
+        """The columns of a header; raises ``BadHeader`` if names are missing or repeated."""
         columns = self._typed(header) or [
             CsvColumn(name, self.declared.get(name, "S")) for name in header
         ]

@@ -43,11 +43,7 @@ class ItemReader:
             )
 
     def read(self, item: dict[str, Any]) -> ReadItem:
-        """Check an item, and make it canonical in place.
-
-        Raises:
-            ValidationException, SerializationException: the errors of PutItem.
-        """
+        """Check an item, and make it canonical in place; raises as PutItem."""
         size_bytes, (partition_key, sort_key) = self.check(item)
         return ReadItem(partition_key + sort_key, size_bytes, items.encode(item))
 

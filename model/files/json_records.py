@@ -54,11 +54,7 @@ class JsonDocument:
         return iter(())
 
     def end(self) -> Records:
-        """The records of the items.
-
-        Raises:
-            BadContent: the document is not JSON, or has no items.
-        """
+        """The records of the items; raises ``BadContent`` without items, or if it is not JSON."""
         data, self._parts = b"".join(self._parts).removeprefix(BOM), []
         place = line = 0
         for item in _parsed_items(data):

@@ -62,11 +62,7 @@ class Format(Protocol):
     """Decodes the records of one file."""
 
     def feed(self, data: bytes) -> Records:
-        """The records that end in the next part of the file. Use up each iterator.
-
-        Raises:
-            BadContent: the file can't be divided into records.
-        """
+        """The records that end in the next part; use up each iterator. Raises ``BadContent``."""
         ...
 
     def end(self) -> Records:

@@ -51,11 +51,7 @@ class KeyTerms(Struct, frozen=True):
     root: Node
 
     def on(self, schema: KeySchema, *, is_of_index: bool = False) -> KeyCondition:
-        """The condition on this key of a table or index.
-
-        Raises:
-            ValidationException: a Query on this key does not allow the condition.
-        """
+        """The condition on this key of a table or index; raises ``ValidationException``."""
         terms = self.by_name()
         if len(terms) > len(schema.attributes):
             if is_of_index and len(terms) == _TWO:
@@ -67,11 +63,7 @@ class KeyTerms(Struct, frozen=True):
         return key_condition(terms, schema)
 
     def by_name(self) -> dict[str, SortCondition]:
-        """The terms by the names of their attributes.
-
-        Raises:
-            ValidationException: no Query allows the condition.
-        """
+        """The terms by the names of their attributes; raises ``ValidationException``."""
         terms: dict[str, SortCondition] = {}
         for node in conjuncts(self.root):
             term = _term(node)
@@ -85,11 +77,7 @@ class KeyTerms(Struct, frozen=True):
 
 
 def bind_key_condition(text: str, placeholders: Placeholders) -> KeyTerms:
-    """Parse and bind a KeyConditionExpression.
-
-    Raises:
-        ValidationException: the expression is faulty for any key.
-    """
+    """Parse and bind a KeyConditionExpression; raises ``ValidationException``."""
     return KeyTerms(parse_condition(text, placeholders, kind="KeyConditionExpression").root)
 
 
@@ -198,11 +186,7 @@ def _check_no_operation(operands: tuple[Operand, ...]) -> None:
 
 
 def key_condition(terms: dict[str, SortCondition], schema: KeySchema) -> KeyCondition:
-    """Compare the terms, by attribute name, with a key.
-
-    Raises:
-        ValidationException: a term is missing, unexpected, or has the wrong operator or type.
-    """
+    """Compare the terms, by attribute name, with a key; raises ``ValidationException``."""
     if len(schema.partition) > 1 or len(schema.sort) > 1:
         _check_composite(terms, schema)
     else:

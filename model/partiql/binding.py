@@ -51,29 +51,20 @@ _CACHED_CHARACTERS: Final = 2048
 def bind(text: str, parameters: Sequence[AttributeValue]) -> Statement:
     """A statement with its parameters, which are checked and made canonical in place.
 
-    Raises:
-        ValidationException: the statement or a parameter is faulty for any table.
-        SerializationException: see ``attribute_value.check``.
+    Raises ``ValidationException`` if it is faulty for any table, or ``SerializationException`` as
+    ``attribute_value.check``.
     """
     check_parameters(parameters)
     return prepare(text).bound(parameters)
 
 
 def prepare(text: str) -> PreparedStatement:
-    """A statement without its parameters.
-
-    Raises:
-        ValidationException: the text is not a statement, or names no table.
-    """
+    """A statement without its parameters; raises ``ValidationException``."""
     return _cached(text) if len(text) <= _CACHED_CHARACTERS else _prepared(text)
 
 
 def check_parameters(parameters: Sequence[AttributeValue]) -> None:
-    """Check parameters, and make them canonical in place.
-
-    Raises:
-        ValidationException, SerializationException: see ``attribute_value.check``.
-    """
+    """Check parameters, and make them canonical in place; raises as ``attribute_value.check``."""
     for value in parameters:
         attribute_value.check(value)
 
@@ -100,11 +91,7 @@ class _Values(Placeholders):
         self._values = values
 
     def path(self, path: expressions.ParsedPath) -> Path:
-        """The path itself.
-
-        Raises:
-            ValidationException: the path is too deep.
-        """
+        """The path itself; raises ``ValidationException`` if the path is too deep."""
         parts = path.parts
         if len(parts) > DOCUMENT_PATH_DEPTH:
             raise ValidationException(
@@ -115,11 +102,7 @@ class _Values(Placeholders):
         return parts
 
     def distinct_paths(self, paths: Sequence[expressions.ParsedPath]) -> list[Path]:
-        """The paths, checked in their order.
-
-        Raises:
-            ValidationException: see ``path`` and ``document_path.distinct``.
-        """
+        """The paths, checked in their order; raises as ``path`` and ``document_path.distinct``."""
         return document_path.distinct(map(self.path, paths))
 
     def where(self, tree: expressions.Condition | None) -> Condition | None:
@@ -243,11 +226,7 @@ class PreparedStatement(Struct, frozen=True):
         return self.operation.table
 
     def bound(self, parameters: Sequence[AttributeValue]) -> Statement:
-        """The statement with its parameters, which have been checked.
-
-        Raises:
-            ValidationException: the statement or a parameter is faulty for any table.
-        """
+        """The statement with its parameters, which are checked; raises ``ValidationException``."""
         if isinstance(self.operation, str):
             raise ValidationException(self.operation)
         # Further parameters, without a question mark in the text, are ignored.

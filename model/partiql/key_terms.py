@@ -49,11 +49,7 @@ def sort_term(node: Node) -> SortCondition | None:
 
 
 def check_type(attribute: KeyAttribute, value: AttributeValue) -> None:
-    """Refuse a value that a key attribute can't have.
-
-    Raises:
-        ValidationException: the value has another type.
-    """
+    """Refuse a value that a key attribute can't have; raises ``ValidationException``."""
     if attribute.type not in value:
         raise ValidationException(
             "Key attribute's data type should match its data type in table's schema: "

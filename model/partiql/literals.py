@@ -33,11 +33,7 @@ _ION_TYPE: Final = re.compile(
 
 
 def literal_value(expression: Expression) -> AttributeValue:
-    """The canonical attribute value of a literal.
-
-    Raises:
-        ValidationException: the expression is not a literal, or DynamoDB has no such value.
-    """
+    """The canonical attribute value of a literal; raises ``ValidationException`` for any other."""
     value = _value(expression, "root", "root")
     attribute_value.check(value)
     return value
@@ -46,13 +42,10 @@ def literal_value(expression: Expression) -> AttributeValue:
 def named_members(
     members: syntax.Tuple, *, is_item: bool = True
 ) -> Iterator[tuple[str, Expression]]:
-    """The members of a tuple in order, with their names.
+    """The members of a tuple in order, with their names; raises ``ValidationException``.
 
     If two names are equal, the message shows the second one for an item, and the whole tuple for a
     value.
-
-    Raises:
-        ValidationException: a name is not a string, is empty or repeated.
     """
     names: set[str] = set()
     for expression, member in members.members:
@@ -73,11 +66,7 @@ def named_members(
 
 
 def check_name(name: str) -> None:
-    """Refuse an empty name.
-
-    Raises:
-        ValidationException: the name is empty.
-    """
+    """Refuse an empty name; raises ``ValidationException``."""
     if name == "":
         raise ValidationException("Path component cannot be an empty string")
 

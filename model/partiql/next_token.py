@@ -47,11 +47,7 @@ def next_token(position: Position, text: str, parameters: Sequence[AttributeValu
 
 
 def read_position(token: str, text: str, parameters: Sequence[AttributeValue]) -> Position:
-    """The position at which the statement continues.
-
-    Raises:
-        ValidationException: the token is invalid, or belongs to another statement.
-    """
+    """The position at which the statement continues; raises ``ValidationException``."""
     try:
         read = _decode(b64decode(token, validate=True))
     except (Base64Error, ValueError, msgspec.MsgspecError):

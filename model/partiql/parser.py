@@ -28,11 +28,7 @@ _NESTED_NAMES: Final = {"insert": "insert_into", "update": "null", "from": "null
 
 
 def parse(text: str) -> tuple[syntax.Statement, int]:
-    """The tree of a statement, and its number of parameters.
-
-    Raises:
-        ValidationException: the text is not a statement, or DynamoDB does not support it.
-    """
+    """The tree of a statement, and its number of parameters; raises ``ValidationException``."""
     parser = _StatementParser(text)
     return parser.statement(), parser.parameters
 
@@ -49,11 +45,7 @@ class _StatementParser(WriteParser):
         self.top_level_words: list[StatementToken] = []
 
     def statement(self) -> syntax.Statement:
-        """The whole text, with an optional semicolon at its end.
-
-        Raises:
-            ValidationException: the text is not a statement, or DynamoDB does not support it.
-        """
+        """The whole text, with an optional semicolon at its end; raises ``ValidationException``."""
         expression = self.expression()
         if self.accept(";"):
             self.expect_end("Unexpected token after semicolon. (Only one query is allowed.)")
@@ -95,11 +87,7 @@ def unsupported(kind: str) -> ValidationException:
 
 
 def _statement(expression: Expression) -> syntax.Statement:
-    """The statement that a parsed expression represents.
-
-    Raises:
-        ValidationException: DynamoDB has no such statement.
-    """
+    """The statement that a parsed expression represents; raises ``ValidationException``."""
     match expression:
         case syntax.Subquery(select):
             return select

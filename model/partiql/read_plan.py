@@ -62,11 +62,8 @@ def read_plan(select: SelectStatement, schema: KeySchema) -> ReadPlan:
     """The plan of a SELECT from a table or index with this key.
 
     The partition key and the sort key have one attribute each: a SELECT from any other index is
-    refused before.
-
-    Raises:
-        ValidationException: a key attribute is compared with a value of another type or an invalid
-            key value, the reads are too many or overlap, or ORDER BY is not possible.
+    refused before. Raises ``ValidationException`` if a key attribute is compared with an invalid
+    key value, the reads are too many or overlap, or ORDER BY is not possible.
     """
     nodes = [] if select.where is None else conjuncts(select.where.root)
     _check_filter_types([node for node in nodes if isinstance(node, condition.Or)], schema)
@@ -99,11 +96,7 @@ def read_plan(select: SelectStatement, schema: KeySchema) -> ReadPlan:
 
 
 def partition_values(select: SelectStatement, schema: KeySchema) -> list[AttributeValue] | None:
-    """The partition keys that a SELECT reads; None if it reads all.
-
-    Raises:
-        ValidationException: see ``read_plan``.
-    """
+    """The partition keys that a SELECT reads; None if it reads all. Raises as ``read_plan``."""
     nodes = [] if select.where is None else conjuncts(select.where.root)
     return _partitions(nodes, schema)
 

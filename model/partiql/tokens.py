@@ -69,11 +69,7 @@ def not_well_formed(reason: str) -> ValidationException:
 
 
 def tokenize(text: str) -> list[StatementToken]:
-    """The tokens of a statement, with an END as the last one.
-
-    Raises:
-        ValidationException: a part of the text is not a token. DynamoDB gives no reason for this.
-    """
+    """The tokens of a statement, and END; raises ``ValidationException``, without a reason."""
     tokens: list[StatementToken] = []
     position = 0
     # The start of the current line, and the position up to which lines are counted.

@@ -57,11 +57,7 @@ class TreeBuilder:
         self.sets: dict[str, str] = {}
 
     def value(self, expression: Expression) -> expressions.Value:
-        """A literal or parameter.
-
-        Raises:
-            ValidationException: the expression is not a value.
-        """
+        """A literal or parameter; raises ``ValidationException`` if the expression is no value."""
         if isinstance(expression, syntax.Parameter):
             return expressions.Value(parameter_name(expression.position))
         name = f":{len(self.values)}"
@@ -71,11 +67,7 @@ class TreeBuilder:
     # Conditions.
 
     def condition(self, expression: Expression) -> expressions.Condition:
-        """A condition.
-
-        Raises:
-            ValidationException: the expression is not a condition that DynamoDB supports.
-        """
+        """A condition; raises ``ValidationException`` if DynamoDB does not support it."""
         match expression:
             case syntax.OperationNode("and", operands):
                 return expressions.ParsedAnd(self._conditions(operands, _NO_CONDITION))
@@ -223,11 +215,7 @@ class TreeBuilder:
     # Updates.
 
     def clause(self, action: syntax.Assignment | syntax.Removal) -> expressions.Clause:
-        """Wrap one action of an update in a separate section.
-
-        Raises:
-            ValidationException: DynamoDB does not support the action.
-        """
+        """Wrap one action of an update in a separate section; raises ``ValidationException``."""
         path = expression_path(action.path)
         if isinstance(action, syntax.Removal):
             return expressions.Clause("REMOVE", (expressions.ParsedRemove(path),))
@@ -303,11 +291,7 @@ def parameter_name(position: int) -> str:
 
 
 def expression_path(expression: Expression) -> expressions.ParsedPath:
-    """A document path.
-
-    Raises:
-        ValidationException: the expression is not a path.
-    """
+    """A document path; raises ``ValidationException`` if the expression is not a path."""
     if isinstance(expression, syntax.VariableNode):
         literals.check_name(expression.name)
         return expressions.ParsedPath((expression.name,))

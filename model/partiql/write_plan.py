@@ -44,11 +44,7 @@ def extract_key(
     statement: InsertStatement | UpdateStatement | DeleteStatement | ExistsStatement,
     schema: KeySchema,
 ) -> Item:
-    """The key of the item that a statement writes or checks, which may be empty or too long.
-
-    Raises:
-        ValidationException: the statement does not give the key of one item of this table.
-    """
+    """The key of a statement's item, maybe empty or too long; raises ``ValidationException``."""
     match statement:
         case InsertStatement(item=item):
             for attribute in schema.attributes:
@@ -86,11 +82,7 @@ def has_key(
 
 
 def plan_put(insert: InsertStatement, table: TableDefinition) -> write.Put:
-    """The put of an INSERT, with the condition that no item exists.
-
-    Raises:
-        ValidationException: the item is invalid.
-    """
+    """The put of an INSERT, on condition that no item exists; raises ``ValidationException``."""
     schema = table.key_schema
     extract_key(insert, schema)
     size_bytes = items.size_bytes(insert.item)

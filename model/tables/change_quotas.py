@@ -29,10 +29,8 @@ def with_on_demand_switch(
 
     The limit prevents clients from refilling an exhausted table by switching back and forth.
     Source: "On-demand capacity mode", "Considerations when switching capacity modes". The message
-    is the one that AWS sent when it allowed one switch a day, with the current limit.
-
-    Raises:
-        LimitExceededException: there were too many switches in the last 24 hours.
+    is the one that AWS sent when it allowed one switch a day, with the current limit. Raises
+    ``LimitExceededException`` after too many switches in 24 hours.
     """
     return _with(
         switches,

@@ -109,11 +109,7 @@ _EXCLUSIONS: Final = (
 
 
 def check(definition: TableDefinition, wanted: Collection[ChangeKind]) -> None:
-    """Refuse changes that a change in progress excludes.
-
-    Raises:
-        ResourceInUseException: there is such a change.
-    """
+    """Refuse changes that a change in progress excludes; raises ``ResourceInUseException``."""
     present = _in_progress(definition)
     for exclusion in _EXCLUSIONS:
         if exclusion.wanted in wanted and exclusion.in_progress in present:

@@ -56,10 +56,8 @@ def changed(
 ) -> TableDefinition:
     """The table after enabling or disabling insights for the table or for one of its indexes.
 
-    A mode of None keeps the current mode. Returns the same table if nothing changes.
-
-    Raises:
-        ResourceNotFoundException: the table has no such global index.
+    A mode of None keeps the current mode. Returns the same table if nothing changes. Raises
+    ``ResourceNotFoundException``.
     """
     known = resource_insights(table, index_name)
     mode = mode or (known.mode if known else DEFAULT_MODE)

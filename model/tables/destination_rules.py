@@ -78,11 +78,7 @@ def check_home_topic(name: str) -> None:
 
 
 def check_topic(name: str) -> None:
-    """Check that a topic may be published to.
-
-    Raises:
-        ValidationException: the name is invalid in Kafka or reserved.
-    """
+    """Check that a topic may be published to; raises ``ValidationException``."""
     is_taken = name.startswith(_KAFKA_PREFIX) or name.endswith(POSITIONS)
     if _TOPIC.match(name) is None or name in (".", "..") or is_taken:
         raise ValidationException(f"Invalid StreamArn: {name} can't be the name of a Kafka topic")
@@ -99,11 +95,7 @@ def in_use(table: TableDefinition) -> StreamingDestination | None:
 def enabled(
     table: TableDefinition, topic: str, precision: CreationTimePrecision
 ) -> TableDefinition:
-    """The table with a destination that starts to publish.
-
-    Raises:
-        ValidationException: a destination is in use, or the topic's name is invalid.
-    """
+    """The table with a destination that starts to publish; raises ``ValidationException``."""
     check_topic(topic)
     if in_use(table) is not None:
         raise ValidationException(_NOT_TO_ENABLE)
@@ -121,10 +113,8 @@ def enabled(
 def disabling(table: TableDefinition, topic: str) -> TableDefinition:
     """The table with a destination that publishes the recorded changes and then ends.
 
-    An unreachable or cut-off destination can be disabled, too.
-
-    Raises:
-        ValidationException: this is not the destination in use.
+    An unreachable or cut-off destination can be disabled, too. Raises ``ValidationException`` if it
+    is not in use.
     """
     destination = in_use(table)
     if destination is None or destination.topic != topic or destination.status == "DISABLING":

@@ -35,12 +35,9 @@ def updated(
     """Give a table's indexes their new throughput; the table has its new billing mode (S166, S208).
 
     An index whose throughput changes is UPDATING, even during its backfill (S204). New units are
-    pending until ``after_update``, unless the billing mode changes with them.
-
-    Raises:
-        ValidationException: throughput is missing, does not fit the billing mode, is too much, or
-            is unchanged.
-        LimitExceededException: units of an index were decreased too often today.
+    pending until ``after_update``, unless the billing mode changes with them. Raises
+    ``ValidationException`` for invalid or unchanged throughput, or ``LimitExceededException`` after
+    too many decreases today.
     """
     by_name = {update.name: update for update in updates}
     billing_mode = definition.billing_mode
@@ -137,14 +134,11 @@ def after_update(index: GlobalIndex) -> GlobalIndex:
 def with_created(
     definition: TableDefinition, index: NewGlobalIndex, definitions: Sequence[KeyAttribute]
 ) -> TableDefinition:
-    """A table with an index in phase 1 (S177, S182).
+    """A table with an index in phase 1 (S177, S182); raises ``ValidationException``.
 
     ``definitions`` are the request's. They must define the index's key, with the table's types of
     attributes that the table already defines. Definitions outside of that key are ignored, because
     clients send those of indexes they will add next.
-
-    Raises:
-        ValidationException: the index's definition is invalid.
     """
     known = {attribute.name: attribute for attribute in definition.attribute_definitions}
     made = new_global_index(index, definition.next_index_id, definitions, definition.billing_mode)

@@ -30,11 +30,9 @@ def check_phases(
 ) -> None:
     """Check that these changes may start while others are in progress (S178, S199-S206).
 
-    Raises:
-        LimitExceededException: more than one index would be created or deleted at a time.
-        ResourceInUseException: an index is in a state that allows no change.
-        ResourceNotFoundException: an index does not exist.
-        ValidationException: an index to create exists already, or is a local index.
+    Raises ``LimitExceededException`` for a second index to create or delete,
+    ``ResourceInUseException`` if an index can't change now. Raises ``ResourceNotFoundException``
+    for a missing index, or ``ValidationException`` for an index that exists already, or is local.
     """
     if len(creates) + len(deletes) > 1:
         raise _only_one()

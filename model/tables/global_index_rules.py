@@ -41,11 +41,7 @@ class GlobalIndexUpdate(Struct, frozen=True):
 def new_index_keys(
     indexes: Sequence[NewGlobalIndex] | None, definitions: Sequence[KeyAttribute]
 ) -> list[KeySchema]:
-    """The keys of a new table's global indexes.
-
-    Raises:
-        ValidationException: the list is empty, or a key is invalid.
-    """
+    """The keys of a new table's global indexes; raises ``ValidationException``."""
     if indexes is None:
         return []
     if not indexes:
@@ -59,12 +55,9 @@ def new_table_indexes(
     billing_mode: BillingMode,
     local_indexes: Sequence[IndexDefinition],
 ) -> tuple[GlobalIndex, ...]:
-    """The global indexes of a new table, whose keys are valid.
+    """The global indexes of a new table, whose keys are valid; raises ``ValidationException``.
 
     Their ids follow the ids of its local indexes.
-
-    Raises:
-        ValidationException: a definition is invalid, or the definitions are invalid together.
     """
     taken = {index.name for index in local_indexes}
     made: list[GlobalIndex] = []
@@ -91,11 +84,7 @@ def new_global_index(
     taken: Collection[str] = (),
     with_new_table: bool = False,
 ) -> GlobalIndex:
-    """A new global index with this id.
-
-    Raises:
-        ValidationException: the definition is invalid.
-    """
+    """A new global index with this id; raises ``ValidationException``."""
     key = _key(index.key_schema, definitions)
     projection = schema_rules.index_projection(index)
     throughput_rules.check_of_index(
@@ -172,11 +161,7 @@ def with_other_throughput(
 
 
 def check_named_once(names: Sequence[str]) -> None:
-    """Refuse two changes of one index in a request.
-
-    Raises:
-        ValidationException: an index appears twice.
-    """
+    """Refuse two changes of one index in a request; raises ``ValidationException``."""
     for at, name in enumerate(names):
         if name in names[:at]:
             raise ValidationException(

@@ -23,11 +23,7 @@ NO_MATCH = "The provided key element does not match the schema"
 
 
 def check_item_key(schema: KeySchema, item: Item) -> None:
-    """Check that an item to put has the table's key.
-
-    Raises:
-        ValidationException: a key attribute is missing, of another type, empty or too long.
-    """
+    """Check that an item to put has the table's key; raises ``ValidationException``."""
     for attribute in schema.attributes:
         value = item.get(attribute.name)
         if value is None:
@@ -41,11 +37,7 @@ def check_item_key(schema: KeySchema, item: Item) -> None:
 
 
 def check_key(schema: KeySchema, key: Item) -> None:
-    """Check that a Key parameter is exactly a key of the table.
-
-    Raises:
-        ValidationException: as ``check_item_key``, with the message for keys.
-    """
+    """Check that a Key parameter is exactly a key of the table; raises ``ValidationException``."""
     attributes = schema.attributes
     if len(key) != len(attributes):
         raise ValidationException(NO_MATCH)
@@ -57,11 +49,7 @@ def check_key(schema: KeySchema, key: Item) -> None:
 
 
 def check_key_not_empty(schema: KeySchema, item: Item) -> None:
-    """Check only that an item or a key has no empty key attribute.
-
-    Raises:
-        ValidationException: a key attribute is empty.
-    """
+    """Check only that an item or key has no empty key attribute; raises ``ValidationException``."""
     for attribute in schema.attributes:
         value = item.get(attribute.name)
         if value is not None and attribute.type in value:
@@ -83,10 +71,8 @@ def check_condition_size(condition: KeyCondition) -> None:
     """Check the values on the sort key in a Query's key condition (DynamoDB Local 3.3).
 
     The value that a condition compares with the partition key may be too long: no item has such a
-    key, so the answer is empty.
-
-    Raises:
-        ValidationException: the values together are longer than a sort key can be.
+    key, so the answer is empty. Raises ``ValidationException`` if the values together are longer
+    than a sort key can be.
     """
     if not condition.sort:
         return
@@ -134,9 +120,7 @@ def check_batch_put_key(schema: KeySchema, item: Item) -> None:
 def check_index_keys(table: TableDefinition, item: Item) -> None:
     """Check the attributes of an item to put that are keys of the table's indexes (S40, S95).
 
-    Raises:
-        ValidationException: an attribute has another type than the index declares, is empty, or is
-            too long for a key.
+    Raises ``ValidationException``.
     """
     for index in _written_indexes(table):
         _check_index_key(index, item, index.key_schema.attributes, updated=False)
@@ -145,16 +129,13 @@ def check_index_keys(table: TableDefinition, item: Item) -> None:
 def check_updated_index_keys(
     table: TableDefinition, item: Item, written: frozenset[str] | None
 ) -> None:
-    """Check the updated attributes of an item like ``check_index_keys``.
+    """Check an item's updated attributes like ``check_index_keys``; raises ``ValidationException``.
 
     ``written`` are the names of the updated attributes; None for a new item, whose attributes are
     all checked.
 
     An item older than an index may break the rules of the index's key. Updates that do not change
     the faulty attribute succeed, and the item stays out of the index.
-
-    Raises:
-        ValidationException: a written attribute breaks a rule of ``check_index_keys``.
     """
     for index in _written_indexes(table):
         attributes = index.key_schema.attributes
@@ -165,13 +146,10 @@ def check_updated_index_keys(
 
 
 def check_index_key_types(table: TableDefinition, types: Mapping[str, str]) -> None:
-    """Check the types that an update gives to index keys, before the item is read.
+    """Check the types that an update alone gives to index keys; raises ``ValidationException``.
 
     ``types`` are the new types of top-level attributes that follow from the update alone
     (``Update.static_types``).
-
-    Raises:
-        ValidationException: an attribute has another type than an index declares.
     """
     for index in _written_indexes(table):
         for attribute in index.key_schema.attributes:
@@ -279,11 +257,7 @@ def _check_part_size(
 
 
 def check_no_key_updated(schema: KeySchema, updated: frozenset[str]) -> None:
-    """Check that an update changes no key attribute.
-
-    Raises:
-        ValidationException: a key attribute is among the updated ones.
-    """
+    """Check that an update changes no key attribute; raises ``ValidationException``."""
     for attribute in schema.attributes:
         if attribute.name in updated:
             raise ValidationException(

@@ -35,11 +35,7 @@ class PolicyChange(Struct, frozen=True):
 
 
 def check_size(text: str) -> None:
-    """Refuse a text that is too large for a policy.
-
-    Raises:
-        ValidationException: the text is too large.
-    """
+    """Refuse a text that is too large for a policy; raises ``ValidationException``."""
     if len(text.encode()) > RESOURCE_POLICY_BYTES:
         raise ValidationException(
             f"{INVALID}Maximum policy size of {RESOURCE_POLICY_BYTES} bytes exceeded"

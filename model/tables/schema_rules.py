@@ -40,11 +40,7 @@ class NewIndex(Struct, frozen=True):
 
 
 def table_key(elements: Sequence[KeyElement], definitions: Sequence[KeyAttribute]) -> KeySchema:
-    """The key of a table.
-
-    Raises:
-        ValidationException: the elements don't form a valid key.
-    """
+    """The key of a table; raises ``ValidationException``."""
     if len(elements) > len(definitions):
         raise ValidationException("Invalid KeySchema: Some index key attribute have no definition")
     return _key(elements, definitions)
@@ -69,11 +65,7 @@ def _key(elements: Sequence[KeyElement], definitions: Sequence[KeyAttribute]) ->
 def key_attributes(
     elements: Sequence[KeyElement], definitions: Sequence[KeyAttribute]
 ) -> tuple[KeyAttribute, ...]:
-    """The attributes of any key, in its order.
-
-    Raises:
-        ValidationException: an attribute is undefined or repeated, or the first is not HASH.
-    """
+    """The attributes of any key, in its order; raises ``ValidationException``."""
     defined = {definition.name: definition for definition in definitions}
     if any(element.name not in defined for element in elements):
         raise ValidationException(
@@ -95,11 +87,7 @@ def key_attributes(
 def local_keys(
     indexes: Sequence[NewIndex] | None, table: KeySchema, definitions: Sequence[KeyAttribute]
 ) -> list[KeySchema]:
-    """The keys of a table's local secondary indexes.
-
-    Raises:
-        ValidationException: there can be no local indexes, or a key is invalid.
-    """
+    """The keys of a table's local secondary indexes; raises ``ValidationException``."""
     if indexes is None:
         return []
     if not indexes:
@@ -134,11 +122,7 @@ def local_indexes(
 
 
 def check_new_name(name: str, taken: Collection[str]) -> None:
-    """Refuse a second index, local or global, of the same name.
-
-    Raises:
-        ValidationException: the name is in use.
-    """
+    """Refuse a second index, local or global, of the same name; raises ``ValidationException``."""
     if name in taken:
         raise ValidationException(f"{INVALID}Duplicate index name: {name}")
 
@@ -161,11 +145,7 @@ def _local_index_key(
 
 
 def index_projection(index: NewIndex) -> Projection:
-    """The requested projection of an index.
-
-    Raises:
-        ValidationException: the members of the projection contradict each other.
-    """
+    """The requested projection of an index; raises ``ValidationException``."""
     if index.projection_type is None:
         raise ValidationException(f"{INVALID}Unknown ProjectionType: null")
     names = index.non_key_attributes
@@ -206,10 +186,7 @@ def check_definitions_used(
 ) -> None:
     """Refuse definitions that no key uses, and two of the same name, as CreateTable does.
 
-    ``indexes`` are the keys of the table's indexes.
-
-    Raises:
-        ValidationException: there are such definitions.
+    ``indexes`` are the keys of the table's indexes. Raises ``ValidationException``.
     """
     check_definitions_differ(definitions)
     names = [definition.name for definition in definitions]
@@ -228,11 +205,7 @@ def check_definitions_used(
 
 
 def check_definitions_differ(definitions: Sequence[KeyAttribute]) -> None:
-    """Refuse two definitions of one name.
-
-    Raises:
-        ValidationException: there are such definitions.
-    """
+    """Refuse two definitions of one name; raises ``ValidationException``."""
     names = [definition.name for definition in definitions]
     for at, name in enumerate(names):
         if name in names[:at]:

@@ -22,11 +22,7 @@ class StreamChange(Struct, frozen=True):
 
 
 def check(change: StreamChange) -> None:
-    """Check the part of a StreamSpecification that does not depend on the table.
-
-    Raises:
-        ValidationException: the stream is enabled without a view type, or disabled with one.
-    """
+    """Check the part of a StreamSpecification without its table; raises ``ValidationException``."""
     if change.enabled and change.view_type is None:
         raise ValidationException(
             f"{INVALID}If stream is being enabled then UpdateViewType is required"
@@ -41,9 +37,7 @@ def check(change: StreamChange) -> None:
 def new_table_stream(change: StreamChange | None) -> StreamSettings | None:
     """The stream of a new table.
 
-    Raises:
-        ValidationException: see ``check``; CreateTable has its own message for a disabled stream
-            with a view type.
+    Raises as ``check``, with CreateTable's own message for a disabled stream with a view type.
     """
     if change is None:
         return None
@@ -59,12 +53,9 @@ def new_table_stream(change: StreamChange | None) -> StreamSettings | None:
 def changed(
     table_name: str, current: StreamSettings | None, change: StreamChange
 ) -> StreamSettings:
-    """The stream after a change that passed ``check``.
+    """The stream after a change that passed ``check``; raises ``ValidationException`` without one.
 
     To change the view type, a client disables the stream and enables a new one.
-
-    Raises:
-        ValidationException: the stream is already in the requested state.
     """
     if change.view_type is not None:
         if current is not None and current.enabled:

@@ -68,11 +68,7 @@ class TableEdit(Struct, frozen=True):
 
 
 def check_edit(edit: TableEdit) -> None:
-    """Check the parts of an UpdateTable that do not depend on its table.
-
-    Raises:
-        ValidationException: the request is empty, or invalid for any table.
-    """
+    """Check the parts of an UpdateTable without its table; raises ``ValidationException``."""
     edit = _without_empty(edit)
     if replace(edit, attribute_definitions=()) == TableEdit():
         raise ValidationException(NOTHING_TO_UPDATE)
@@ -166,13 +162,9 @@ def apply_edit(
     Its status is the one to answer with: UPDATING for a class or billing mode that the table has
     already, too. ``after_edit`` gives the definition to store. Indexes with new throughput are
     UPDATING. A new index is CREATING, one to be deleted DELETING. New throughput is pending until
-    ``after_update`` and ``global_index_changes.after_update``.
-
-    Raises:
-        ValidationException: the change is invalid for this table.
-        ResourceInUseException, LimitExceededException: another change is in progress, or there were
-            too many of the same kind.
-        ResourceNotFoundException: the table has no such index.
+    ``after_update`` and ``global_index_changes.after_update``. Raises ``ValidationException``,
+    ``ResourceNotFoundException`` for a missing index, or ``ResourceInUseException`` or
+    ``LimitExceededException`` because of other changes.
     """
     if definition.status == "UPDATING" and not (definition.changing or definition.is_allocating):
         # An earlier version stored no kinds of changes. Its change ends with the next one.

@@ -78,11 +78,9 @@ def without_unused_definitions(table: NewTable) -> NewTable:
 def define(table: NewTable, region: str = REGION) -> TableDefinition:
     """The definition of a new table; the error of a quota names the region.
 
-    The caller sets ``table_id``, ``uuid`` and times.
-
-    Raises:
-        ValidationException: DynamoDB's message for the first fault in its order.
-        LimitExceededException: the units are above the account's quota.
+    The caller sets ``table_id``, ``uuid`` and times. Raises ``ValidationException`` with DynamoDB's
+    message for the first fault in its order, or ``LimitExceededException`` above the account's
+    quota.
     """
     _check_quotas(table, region)
     billing_mode = table.billing_mode or "PROVISIONED"
@@ -218,9 +216,8 @@ def after_update(definition: TableDefinition) -> TableDefinition:
 def check_deletable(definition: TableDefinition) -> None:
     """Refuse to delete a table that is protected, is changing, or has a changing index.
 
-    Raises:
-        ValidationException: deletion protection is on.
-        ResourceInUseException: the table or an index is not ACTIVE. A table that is warmed up is.
+    Raises ``ValidationException`` if it is protected, else ``ResourceInUseException``. A table that
+    is warmed up counts as ACTIVE.
     """
     if definition.status in ("CREATING", "DELETING"):
         raise in_use(definition)

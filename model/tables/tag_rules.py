@@ -25,12 +25,7 @@ _PUNCTUATION: Final = "+-=._:/@"
 
 
 def added(current: Tags, tags: Sequence[tuple[str, str]]) -> Tags:
-    """The tags after adding some; an existing key gets the new value.
-
-    Raises:
-        ValidationException: a key is repeated or reserved by AWS, a character is not allowed, there
-            are too many tags, or the tag that sets throttling has an unknown value.
-    """
+    """The tags after adding some, or changing their values; raises ``ValidationException``."""
     keys = [key for key, _ in tags]
     if len(set(keys)) < len(keys):
         raise ValidationException(f"{INVALID}Duplicate tag keys in Tags")

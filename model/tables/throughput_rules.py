@@ -32,9 +32,7 @@ def check_of_new_table(
 ) -> None:
     """Refuse provisioned throughput on an on-demand table, and its absence on a provisioned one.
 
-    Raises:
-        ValidationException: throughput and mode don't go together, or the units are out of bounds.
-        LimitExceededException: the units are above a table's maximum.
+    Raises ``ValidationException``, or ``LimitExceededException`` above a table's maximum.
     """
     check_requested_mode(billing_mode, throughput)
     if billing_mode == "PAY_PER_REQUEST":
@@ -49,11 +47,7 @@ def check_of_new_table(
 
 
 def check_requested_mode(billing_mode: BillingMode | None, throughput: Throughput | None) -> None:
-    """Refuse a request with provisioned throughput and the on-demand mode.
-
-    Raises:
-        ValidationException: the request has both.
-    """
+    """Refuse a request with throughput and the on-demand mode; raises ``ValidationException``."""
     if billing_mode == "PAY_PER_REQUEST" and throughput is not None:
         raise ValidationException(
             f"{INVALID}ProvisionedThroughput cannot be specified when BillingMode is "
@@ -62,11 +56,7 @@ def check_requested_mode(billing_mode: BillingMode | None, throughput: Throughpu
 
 
 def check_mode_of_table(billing_mode: BillingMode) -> None:
-    """Refuse provisioned throughput for a table with this mode.
-
-    Raises:
-        ValidationException: the table is on-demand.
-    """
+    """Refuse provisioned throughput for a table with this mode; raises ``ValidationException``."""
     if billing_mode == "PAY_PER_REQUEST":
         raise ValidationException(
             f"{INVALID}Neither ReadCapacityUnits nor WriteCapacityUnits can be specified "
@@ -81,11 +71,7 @@ def _check_in_bounds(throughput: Throughput) -> None:
 
 
 def check_bounds(throughput: Throughput) -> None:
-    """Refuse an increase to more units than a table can have.
-
-    Raises:
-        ValidationException: too many units.
-    """
+    """Refuse an increase to more units than a table can have; raises ``ValidationException``."""
     _check_in_bounds(throughput)
     if throughput.read_units > TABLE_READ_UNITS or throughput.write_units > TABLE_WRITE_UNITS:
         raise ValidationException(
@@ -104,9 +90,6 @@ def check_of_index(
     """Check a global index of a table with that mode like ``check_with_billing_mode`` (S166, S167).
 
     CreateTable (``with_new_table``) has its own message for a missing throughput.
-
-    Raises:
-        ValidationException: see ``check_with_billing_mode``.
     """
     if billing_mode == "PAY_PER_REQUEST":
         if throughput is not None:
@@ -143,9 +126,8 @@ def _missing_for(names: Sequence[str]) -> ValidationException:
 def check_bounds_of_index(name: str, throughput: Throughput, region: str) -> None:
     """Refuse more units for a new table's index than a request may have, or an index.
 
-    Raises:
-        ValidationException: too many units for any request.
-        LimitExceededException: too many units for an index.
+    Raises ``ValidationException`` above the maximum of a request, or ``LimitExceededException``
+    above that of an index.
     """
     for member, units in _members(throughput):
         if units > THROUGHPUT_UNITS:
@@ -184,11 +166,7 @@ def _check_quota(units_by_member: dict[str, int], region: str) -> None:
 
 
 def check_most_of_index(throughput: Throughput) -> None:
-    """Refuse more units than an index can have; the maximum is a table's.
-
-    Raises:
-        ValidationException: too many units.
-    """
+    """Refuse more units than an index, like a table, can have; raises ``ValidationException``."""
     if any(units > THROUGHPUT_UNITS for _, units in _members(throughput)):
         raise ValidationException(
             "This operation cannot be performed with given input values. Please contact DynamoDB "
@@ -291,12 +269,9 @@ def on_demand_limits(
     *,
     with_new_table: bool = False,
 ) -> dict[str, Any] | None:
-    """The maxima of an on-demand table or its index after a request; -1 removes one.
+    """A table's or index's maxima after a request; -1 removes one. Raises ``ValidationException``.
 
     CreateTable (``with_new_table``) and UpdateTable have their own messages.
-
-    Raises:
-        ValidationException: the table is provisioned, or a maximum is invalid.
     """
     for name in wanted if billing_mode != "PAY_PER_REQUEST" else ():
         requirement = "table BillingMode is PROVISIONED."
@@ -321,11 +296,7 @@ def warm(
     wanted: dict[str, Any],
     subject: str = "table",
 ) -> dict[str, Any] | None:
-    """The warm throughput of a table or index after a request, at least the current one.
-
-    Raises:
-        ValidationException: the request is for less than that, or for more than a table can have.
-    """
+    """The warm throughput after a request, at least the current; raises ``ValidationException``."""
     initial = at_least_warm(billing_mode, throughput, None)
     least = at_least_warm(billing_mode, throughput, current)
     most = {"ReadUnitsPerSecond": TABLE_READ_UNITS, "WriteUnitsPerSecond": TABLE_WRITE_UNITS}

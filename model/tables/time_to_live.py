@@ -46,9 +46,8 @@ def changed(
 ) -> TimeToLive:
     """A table's time to live after a change, in the status ENABLING or DISABLING.
 
-    Raises:
-        ValidationException: time to live already has this state, uses another attribute, was
-            changed less than the interval ago, or is still changing.
+    Raises ``ValidationException`` if nothing changes, a change is too recent, or another attribute
+    is used.
     """
     is_on = current is not None and current.deletes
     if is_on:

@@ -140,10 +140,8 @@ class TableLimits:
         """Take the units of a finished read in a partition of the table or of a global index.
 
         A read of a local index takes units of the table. In the mode *enforce*, ``refuse_read`` has
-        admitted the read already. In the mode *observe*, the limits are checked here.
-
-        Returns:
-            The refusal that *enforce* would have caused, if any; then no units are taken.
+        admitted the read already. In the mode *observe*, the limits are checked here. Returns the
+        refusal that *enforce* would have caused, if any; then no units are taken.
         """
         if self.mode == "off":
             return None
@@ -172,10 +170,8 @@ class TableLimits:
         """Take the units of entries that a backfill puts into an index.
 
         The backfill and writes to the table share the index's units (S168, S197). In the mode
-        *observe*, the backfill takes units if there are any, and never waits.
-
-        Returns:
-            None if the entries may be put; else the seconds until the next attempt.
+        *observe*, the backfill takes units if there are any, and never waits. Returns None if the
+        entries may be put; else the seconds until the next attempt.
         """
         if self.mode == "off":
             return None

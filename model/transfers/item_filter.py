@@ -29,11 +29,7 @@ class ItemFilter(Struct, frozen=True):
     nested: frozenset[str]
 
     def check(self, table: TableDefinition) -> None:
-        """Check the expressions as a Query of this table does.
-
-        Raises:
-            ValidationException: the expressions don't fit the table's key.
-        """
+        """Check the expressions as a Query of this table does; raises ``ValidationException``."""
         if self.key is not None:
             self.key.on(table.key_schema)
             used = frozenset() if self.condition is None else self.condition.attributes

@@ -26,11 +26,7 @@ class _Members(Struct):
 
 
 def put_condition(table: TableDefinition, members: Mapping[str, Any]) -> Condition | None:
-    """The condition of a record, with the members and the errors of PutItem.
-
-    Raises:
-        ValidationException, SerializationException: the condition is invalid.
-    """
+    """The condition of a record, with the members and the errors of PutItem."""
     given = {name: members[name] for name in _Members.__struct_fields__ if name in members}
     if not given:
         return None

@@ -75,12 +75,9 @@ def data_type(value: AttributeValue) -> str:
 def check(value: Any, level: int = _ATTRIBUTE_LEVEL) -> int:
     """Check a value fresh from the wire, make it canonical in place, and return its size.
 
-    Returns:
-        The DynamoDB size in bytes, without the attribute's name.
-
-    Raises:
-        ValidationException: DynamoDB's message for the first fault found.
-        SerializationException: a member has a JSON type that its shape does not allow.
+    The size is DynamoDB's, in bytes, without the attribute's name. Raises ``ValidationException``
+    with DynamoDB's message for the first fault found, or ``SerializationException`` if a member has
+    a JSON type that its shape does not allow.
     """
     if type(value) is not dict:
         _shaped(structure, value)
@@ -138,21 +135,13 @@ def _check_map(content: Any, level: int) -> int:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that is invalid for an attribute.
-
-    Raises:
-        ValidationException: the name is empty or too long.
-    """
+    """Refuse a name that is invalid for an attribute; raises ``ValidationException``."""
     check_names((name,))
     name_size_bytes(name)
 
 
 def name_size_bytes(name: str) -> int:
-    """The size of a name; attributes and members of maps have the same limit.
-
-    Raises:
-        ValidationException: the name is too long.
-    """
+    """The size of a name of an attribute or a map's member; raises ``ValidationException``."""
     size_bytes = len(name) if name.isascii() else len(name.encode())
     if size_bytes > ATTRIBUTE_NAME_BYTES:
         fault = PlainFault(NAME_TOO_LARGE)
@@ -161,11 +150,7 @@ def name_size_bytes(name: str) -> int:
 
 
 def check_names(names: Container[str]) -> None:
-    """Refuse empty names of attributes and of map members.
-
-    Raises:
-        ValidationException: a name is empty.
-    """
+    """Refuse empty names of attributes and of map members; raises ``ValidationException``."""
     if "" in names:
         raise ValidationException(EMPTY_NAME)
 
@@ -293,9 +278,7 @@ def _decode_base64(content: Any) -> bytes:
 def _shaped(read: Callable[[Any], _Read], content: Any) -> _Read:
     """Convert a content of another JSON type as DynamoDB's parser does; most types are refused.
 
-    Raises:
-        SerializationException: the type is refused.
-        ValidationException: the content is null, which counts as missing.
+    Raises ``SerializationException``, or ``ValidationException`` for null, which counts as missing.
     """
     if content is None:
         raise ValidationException(_EMPTY)
@@ -303,11 +286,7 @@ def _shaped(read: Callable[[Any], _Read], content: Any) -> _Read:
 
 
 def structure(value: Any, *, in_collection: bool = True) -> dict[str, Any]:
-    """The members of an attribute value, which is in a collection or is a member of its own.
-
-    Raises:
-        SerializationException: the value is not a JSON object.
-    """
+    """The members of an attribute value, nested or alone; raises ``SerializationException``."""
     return json_types.structure(value, _JAVA_CLASS, in_collection=in_collection)
 
 

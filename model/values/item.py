@@ -26,9 +26,7 @@ _decode = msgspec.json.Decoder(dict[str, dict[str, Any]]).decode
 def check(item: dict[str, Any]) -> int:
     """Check an item from the wire, make it canonical in place, return its size in bytes.
 
-    Raises:
-        ValidationException, SerializationException: see ``attribute_value.check``. The size of the
-            item is not checked here, see ``check_size``.
+    Raises as ``attribute_value.check``. ``check_size`` checks the size.
     """
     # Check all names together. Long names are checked one by one, in order with the values.
     names = "".join(item)
@@ -48,11 +46,7 @@ def check(item: dict[str, Any]) -> int:
 
 
 def check_size(item_size_bytes: int, message: str = TOO_LARGE_TO_PUT) -> None:
-    """Refuse an item over 400 KB.
-
-    Raises:
-        ValidationException: the item is too large.
-    """
+    """Refuse an item over 400 KB; raises ``ValidationException``."""
     if item_size_bytes > ITEM_SIZE_BYTES:
         raise ValidationException(message)
 

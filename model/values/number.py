@@ -182,11 +182,7 @@ def _result(number: Decimal) -> str:
 
 
 def add(left: str, right: str) -> str:
-    """The exact sum of two canonical numbers.
-
-    Raises:
-        ValidationException: the sum has more than 38 digits or is out of range.
-    """
+    """The exact sum of two canonical numbers; raises ``ValidationException`` if out of range."""
     return _result(_EXACT.add(Decimal(left), Decimal(right)))
 
 

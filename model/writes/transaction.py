@@ -86,9 +86,7 @@ class Action(Struct, frozen=True, gc=False):
 def decide_action(table: TableDefinition, old: StoredItem | None, write: ActionWrite) -> Change:
     """Decide an action on ``old``; the new item gets its version later (``give_version``).
 
-    Raises:
-        ConditionalCheckFailedException, ValidationException: see
-        ``dynactor.model.writes.write.decide``.
+    Raises as ``dynactor.model.writes.write.decide``.
     """
     if isinstance(write, Check):
         check_condition(old, write)

@@ -82,9 +82,8 @@ _NO_ITEM: Item = {}
 def decide(table: TableDefinition, old: StoredItem | None, write: Write, version: int) -> Change:
     """Decide ``write`` on ``old``; the new item gets ``version``.
 
-    Raises:
-        ConditionalCheckFailedException: the condition is false.
-        ValidationException: an update can't be applied to this item, or its result breaks a rule.
+    Raises ``ConditionalCheckFailedException``, or ``ValidationException`` if the update or its
+    result is invalid.
     """
     if write.condition is not None:
         check_condition(old, write)
@@ -112,11 +111,7 @@ class Conditional(Protocol):
 
 
 def check_condition(old: StoredItem | None, write: Conditional) -> None:
-    """Check the condition on an item.
-
-    Raises:
-        ConditionalCheckFailedException: it is false.
-    """
+    """Check the condition on an item; raises ``ConditionalCheckFailedException`` if it is false."""
     assert write.condition is not None
     if write.condition.evaluate(old.item if old else _NO_ITEM):
         return

@@ -30,11 +30,7 @@ class ObjectWriter(Protocol):
     """Writes one object, which appears under its key when it is complete."""
 
     async def write(self, data: bytes) -> None:
-        """Append data.
-
-        Raises:
-            BucketError: the data can't be written.
-        """
+        """Append data; raises ``BucketError``."""
         ...
 
     async def close(self) -> str:
@@ -59,42 +55,22 @@ class Bucket(Protocol):
         ...
 
     async def objects(self, prefix: str) -> list[StoredObject]:
-        """The objects whose keys begin with this prefix, sorted by key.
-
-        Raises:
-            BucketError: the bucket can't be read.
-        """
+        """The objects whose keys begin with this prefix, sorted by key; raises ``BucketError``."""
         ...
 
     def read(self, key: str) -> AsyncGenerator[bytes, None]:
-        """The content of an object, in parts.
-
-        Raises:
-            BucketError: the object does not exist, or can't be read.
-        """
+        """The content of an object, in parts; raises ``BucketError`` also if it does not exist."""
         ...
 
     async def put(self, key: str, data: bytes) -> None:
-        """Write a small object durably, in place of an earlier one.
-
-        Raises:
-            BucketError: the object can't be written.
-        """
+        """Write a small object durably, in place of an earlier one; raises ``BucketError``."""
         ...
 
     async def writer(self, key: str) -> ObjectWriter:
-        """Begin a large object.
-
-        Raises:
-            BucketError: the object can't be written.
-        """
+        """Begin a large object; raises ``BucketError``."""
         ...
 
 
 async def read_whole(bucket: Bucket, key: str) -> bytes:
-    """The content of a small object.
-
-    Raises:
-        BucketError: the object does not exist, or can't be read.
-    """
+    """The content of a small object; raises ``BucketError`` also if it does not exist."""
     return b"".join([part async for part in bucket.read(key)])

@@ -13,11 +13,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9]+[A-Za-z0-9._-]*[A-Za-z0-9]+\Z")
 
 
 def parse_buckets(texts: Iterable[str]) -> Mapping[str, str]:
-    """The URLs of the buckets of ``--bucket`` by their names.
-
-    Raises:
-        ConfigurationError: a value is not a name and a URL.
-    """
+    """The URLs of the buckets of ``--bucket`` by their names; raises ``ConfigurationError``."""
     urls: dict[str, str] = {}
     for text in listed(texts):
         name, separator, url = text.partition("=")

@@ -70,11 +70,7 @@ class Content:
         return b64encode(self._digest.digest()).decode()
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The next pieces of the decompressed content. Use up each iterator.
-
-        Raises:
-            BadFile: the content is damaged, or compressed in another way.
-        """
+        """The next pieces of the decompressed content; use up each iterator. Raises ``BadFile``."""
         if not self.size_bytes:
             self._check_magic(data)
         self.size_bytes += len(data)
@@ -115,13 +111,7 @@ class ReadObject:
         return self._content.md5_checksum
 
     async def parts(self) -> AsyncGenerator[bytes, None]:
-        """The decompressed content.
-
-        Raises:
-            BadFile: the content is damaged, or compressed in another way.
-            BucketError: the object can't be read.
-            ZstdMissing: the package for ZSTD is not installed.
-        """
+        """The decompressed content; raises ``BadFile``, ``BucketError`` or ``ZstdMissing``."""
         content = self._content = Content(self._compression)
         async with aclosing(self._bucket.read(self._key)) as parts:
             async for data in parts:

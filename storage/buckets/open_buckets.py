@@ -46,11 +46,7 @@ class Buckets:
 
 
 def open_bucket(url: str, umask: int | None = None) -> Bucket:
-    """The bucket at a URL; nothing is read yet.
-
-    Raises:
-        BadBucketUrl: the URL does not name a bucket.
-    """
+    """The bucket at a URL; nothing is read yet. Raises ``BadBucketUrl``."""
     parts = urlsplit(url)
     if parts.scheme == _FILE:
         if parts.netloc or not parts.path.startswith("/"):

@@ -36,11 +36,7 @@ class S3Bucket:
     most_object_bytes = _MOST_OBJECT_BYTES
 
     def __init__(self, name: str, prefix: str = "") -> None:
-        """No request is made yet.
-
-        Raises:
-            S3Missing: the package is not installed.
-        """
+        """No request is made yet; raises ``S3Missing`` without the package."""
         try:
             import obstore  # noqa: PLC0415 - an extra
             from obstore import exceptions, store  # noqa: PLC0415

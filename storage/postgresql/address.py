@@ -31,11 +31,7 @@ class Address(NamedTuple):
 
 
 def parse_address(url: str, option: str = "--store") -> Address:
-    """Parse the URL of an option.
-
-    Raises:
-        CannotOpen: the URL is malformed, or names no database.
-    """
+    """Parse the URL of an option; raises ``CannotOpen`` if it is malformed or names no database."""
     try:
         parts = urlsplit(url)
     except ValueError as error:

@@ -133,10 +133,8 @@ class CommitRunner:
     async def commit_in(self, connection: Any, call: CommitCall) -> Future[None]:
         """Write a call in a transaction that has locked its heads, and commit the transaction.
 
-        If the connection breaks, the call is repeated without the locks, like other calls.
-
-        Raises:
-            StoreError: nothing was written.
+        If the connection breaks, the call is repeated without the locks, like other calls. After
+        ``StoreError`` nothing was written.
         """
         pending = Pending(call)
         self._in_flight += 1
@@ -247,11 +245,7 @@ class CommitRunner:
     async def _verdicts(
         self, calls: Sequence[Pending], attempt: _Attempt
     ) -> Sequence[StoreError | None]:
-        """Return the outcomes of the calls.
-
-        Raises:
-            InsertCollision: nothing was written, because another session inserted a row.
-        """
+        """The outcomes of the calls; raises ``InsertCollision`` if another row was inserted."""
         loop = asyncio.get_running_loop()
         arrays = Arrays(call.call for call in calls)
         arguments = arrays.arguments(self._epoch, attempt.batch)
@@ -339,11 +333,7 @@ async def _outcome(pending: Pending) -> StoreError | None:
 
 
 def completed(error: StoreError | None) -> Future[None]:
-    """The future of a commit with this outcome.
-
-    Raises:
-        StoreError: nothing was written.
-    """
+    """The future of a commit with this outcome; raises ``StoreError`` if nothing was written."""
     written: Future[None] = asyncio.get_running_loop().create_future()
     if error is None:
         written.set_result(None)

@@ -78,11 +78,9 @@ class Connections:
     ) -> T:
         """Run read-only statements, and repeat them if the connection breaks.
 
-        With ``keeps``, the caller keeps the connection and calls ``give_back`` later.
-
-        Raises:
-            Unavailable: PostgreSQL could not be reached for ``retry_seconds``.
-            Damaged, Full, Retry, Closed: the error that PostgreSQL reported.
+        With ``keeps``, the caller keeps the connection and calls ``give_back`` later. Raises
+        ``Unavailable`` after ``retry_seconds`` without PostgreSQL, or the error that PostgreSQL
+        reported.
         """
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + self.retry_seconds
@@ -103,10 +101,8 @@ class Connections:
     ) -> T:
         """Run statements on a connection; ``keeps``: see ``run``.
 
-        Raises:
-            Lost: the connection broke, or ``work`` took longer than ``seconds``; the outcome is
-                unknown.
-            StoreError: nothing was changed.
+        Raises ``Lost`` if the connection broke, or ``work`` took longer than ``seconds``; the
+        outcome is unknown. After another ``StoreError``, nothing was changed.
         """
         connection = await self.take()
         # At the time limit, close the connection. asyncpg would send a request to cancel instead.
@@ -130,11 +126,7 @@ class Connections:
                 self.give_back(connection, is_usable=is_usable)
 
     async def open(self) -> Any:
-        """Open a connection for the caller alone, outside the bounded pool.
-
-        Raises:
-            Unavailable: PostgreSQL can't be reached.
-        """
+        """Open a connection for the caller alone, outside of the pool; raises ``Unavailable``."""
         if self._is_closed:
             raise Closed("the store is closed")
         try:
@@ -155,12 +147,7 @@ class Connections:
             _wake(self._waiting.popleft())
 
     async def take(self) -> Any:
-        """Take a connection; the caller must give it back.
-
-        Raises:
-            Unavailable: PostgreSQL can't be reached.
-            Closed: the store is closed.
-        """
+        """Take a connection; the caller must give it back. Raises ``Unavailable`` or ``Closed``."""
         while not self._free and not self._is_closed:
             turn = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
@@ -227,10 +214,7 @@ async def connect(address: Address, policy: ConnectionPolicy = _USUAL) -> Any:
     """Connect to the first host that answers; if ``policy`` needs the primary, to the primary only.
 
     asyncpg could try several hosts itself, but all of its time would go to a first host that does
-    not answer.
-
-    Raises:
-        asyncpg.PostgresError, OSError, TimeoutError: the connection failed.
+    not answer. Raises ``asyncpg.PostgresError``, ``OSError`` or ``TimeoutError``.
     """
     seconds = policy.connect_seconds
     if seconds is None:

@@ -47,11 +47,7 @@ class Discards:
         self._is_wanted.set()
 
     async def wait_idle(self) -> None:
-        """Wait until all rows are deleted.
-
-        Raises:
-            Closed: the store was closed first.
-        """
+        """Wait until all rows are deleted; raises ``Closed`` if the store was closed first."""
         await self._is_idle.wait()
         if self._is_closed:
             raise Closed("the store is closed")

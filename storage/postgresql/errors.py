@@ -85,10 +85,8 @@ def translate(error: Exception) -> StoreError:
 def terminable(connection: Any) -> Iterator[None]:
     """Run statements on a connection that may be terminated between two of their messages.
 
-    A terminated connection of asyncpg has no protocol any more.
-
-    Raises:
-        asyncpg.ConnectionDoesNotExistError: the connection was terminated.
+    A terminated connection of asyncpg has no protocol any more. It raises
+    ``asyncpg.ConnectionDoesNotExistError``.
     """
     try:
         yield

@@ -114,10 +114,8 @@ async def take_ownership(
 ) -> Ownership:
     """Make this server the owner of a database.
 
-    The connection holds the lock from now on, and must stay open.
-
-    Raises:
-        InUse: another server owns it, and has not ended within ``lock_seconds``, 5 by default.
+    The connection holds the lock from now on, and must stay open. Raises ``InUse`` if another
+    server owns it, and has not ended within ``lock_seconds``, 5 by default.
     """
     loop = asyncio.get_running_loop()
     give_up_at = loop.time() + (_LOCK_SECONDS if lock_seconds is None else lock_seconds)

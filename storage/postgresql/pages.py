@@ -44,11 +44,7 @@ class PageReader:
     async def read_at_once(
         self, connection: Any, start: bytes, end: bytes, bounds: Bounds
     ) -> list[Row]:
-        """Read a page with one statement.
-
-        Raises:
-            NotInOneStatement: the page needs more than one.
-        """
+        """Read a page with one statement; raises ``NotInOneStatement`` if it needs more."""
         parts = list(ranges(start, end))
         if len(parts) != 1:
             if not parts:
@@ -72,11 +68,7 @@ class PageReader:
     async def read_with_values(
         self, connection: Any, keys: Sequence[bytes], start: bytes, end: bytes, bounds: Bounds
     ) -> tuple[dict[bytes, bytes], list[Row]]:
-        """The values of stored keys, and a page, by one statement.
-
-        Raises:
-            NotInOneStatement: the page needs more than one.
-        """
+        """The values of stored keys, and a page, by one statement; raises ``NotInOneStatement``."""
         parts = list(ranges(start, end))
         if len(parts) != 1:
             raise NotInOneStatement
@@ -97,11 +89,7 @@ class PageReader:
     async def first_rows(
         self, connection: Any, of: Sequence[tuple[bytes, bytes]], *, max_rows: int, reverse: bool
     ) -> list[list[Row]]:
-        """Read the first rows of each range with one statement.
-
-        Raises:
-            NotInOneStatement: the rows need more than one.
-        """
+        """Read the first rows of each range with one statement; raises ``NotInOneStatement``."""
         found: list[list[Row]] = [[] for _ in of]
         low_keys, high_keys, places = [], [], []
         tables = set()

@@ -38,11 +38,7 @@ class PointReads:
         self._is_scheduled = False
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The values of these keys, in order; None for a missing key.
-
-        Raises:
-            StoreError: the values can't be read.
-        """
+        """The values of these keys, in order; None for a missing key. Raises ``StoreError``."""
         if not keys:
             return []
         loop = asyncio.get_running_loop()

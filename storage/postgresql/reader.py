@@ -49,11 +49,7 @@ class Reader:
         )
 
     async def in_snapshot(self, read: Callable[[View], Awaitable[T]], *, calls_once: bool) -> T:
-        """See ``Store``.
-
-        Raises:
-            Unavailable: the server could not be reached for ``retry_seconds``.
-        """
+        """See ``Store``; raises ``Unavailable`` after ``retry_seconds`` without the server."""
         self._raise_if_closed()
         if calls_once:
             try:

@@ -18,11 +18,7 @@ _log = structlog.get_logger("storage")
 
 
 async def open_schema(connection: Any, address: Address) -> None:
-    """Create the tables unless they exist.
-
-    Raises:
-        CannotOpen: PostgreSQL's version, its settings or the schema's contents don't fit.
-    """
+    """Create the tables unless they exist; raises ``CannotOpen`` if something does not fit."""
     await _check_server(connection)
     async with connection.transaction():
         await connection.execute(sql.LOCK_SCHEMA, address.schema)
@@ -53,11 +49,7 @@ async def open_members_table(connection: Any, address: Address) -> None:
 
 
 async def check_format(connection: Any, address: Address) -> None:
-    """Check that the owner of the database has raised the stored format to this version's.
-
-    Raises:
-        CannotOpen: the format is another one.
-    """
+    """Check that the owner has raised the stored format to this one; raises ``CannotOpen``."""
     comment = await connection.fetchval(sql.FIND_SCHEMA, address.schema)
     if comment != sql.FORMAT_COMMENT:
         raise CannotOpen(f"The schema {address.schema} has another format than this version's")

@@ -76,11 +76,9 @@ async def open_postgresql(
 
     Eventually consistent reads go to the hot standby with the address ``read_url``, if it is given.
     ``taken_over`` is called when another server has become the owner of the database. Unless
-    ``is_shared``, the commits of all shares are refused from now on.
-
-    Raises:
-        InUse: another server owns the database, and has not ended within ``lock_seconds``.
-        CannotOpen: the store can't be opened; the message says what to do.
+    ``is_shared``, the commits of all shares are refused from now on. Raises ``InUse`` if another
+    server owns the database, and has not ended within ``lock_seconds``. ``CannotOpen`` says what to
+    do.
     """
     address = parse_address(url)
     read_address = None if read_url is None else parse_address(read_url, "--read-store")

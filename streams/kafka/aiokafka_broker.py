@@ -99,11 +99,7 @@ class Kafka:
     """A Kafka cluster, with the interface of ``Broker``."""
 
     def __init__(self, settings: BrokerSettings) -> None:
-        """Store the settings. Connections are opened later.
-
-        Raises:
-            Refused: a file of the TLS settings can't be read.
-        """
+        """Store the settings, without a connection; raises ``Refused`` for an unreadable file."""
         # Hide aiokafka's log: while the broker is unreachable, it logs every retry.
         logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
         self._settings = settings

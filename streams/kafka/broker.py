@@ -90,19 +90,12 @@ class Publisher(Protocol):
 
         Records are sent in batches of about ``max_batch_bytes``; a larger record is a batch of its
         own. Each record gets the time of sending. The call waits while the broker is unreachable,
-        so the caller sets a deadline.
-
-        Raises:
-            DeliveryFailed: or one of its subclasses.
+        so the caller sets a deadline. Raises ``DeliveryFailed``.
         """
         ...
 
     async def begin(self) -> None:
-        """Begin a transaction; only valid on a publisher with a transactional id.
-
-        Raises:
-            DeliveryFailed: the transaction did not begin.
-        """
+        """Begin a transaction on a publisher with an id; raises ``DeliveryFailed``."""
         ...
 
     async def commit(self) -> None:
@@ -122,19 +115,11 @@ class Broker(Protocol):
     """A message broker."""
 
     async def check(self) -> None:
-        """Connect to the broker once.
-
-        Raises:
-            Unreachable, Refused: the broker gave no answer.
-        """
+        """Connect to the broker once; raises ``Unreachable`` or ``Refused``."""
         ...
 
     async def ensure_topic(self, topic: Topic) -> FoundTopic:
-        """Create a topic if it does not exist.
-
-        Raises:
-            Unreachable, Refused: the topic may not exist.
-        """
+        """Create a topic if it does not exist; raises ``Unreachable`` or ``Refused``."""
         ...
 
     async def is_empty(self, topic: str, partition_count: int) -> bool:
@@ -149,10 +134,7 @@ class Broker(Protocol):
         """Open a publisher; one with an id publishes in transactions.
 
         An earlier publisher with this transactional id is fenced, and its open transaction is
-        aborted.
-
-        Raises:
-            Unreachable, Refused: no publisher was opened.
+        aborted. Raises ``Unreachable`` or ``Refused``.
         """
         ...
 

@@ -114,11 +114,7 @@ class TimeToLiveActors:
             self._sweep([feed.partition_number for feed in children])
 
     async def wait_caught_up(self) -> bool:
-        """Wait until every change that is durable now is listed.
-
-        Returns:
-            False if time to live was switched off, or an expirer was abandoned, first.
-        """
+        """Wait until the changes durable now are listed; False if an expirer ends first."""
         have_passed = await self._expirers.wait_caught_up()
         return have_passed and not self._is_closing
 

@@ -22,9 +22,8 @@ from dynactor.streams.kafka.message import KafkaMessage
 def failing_if_cancelled() -> Iterator[None]:
     """Wraps calls of a broker or publisher, in the task that makes them.
 
-    Raises:
-        DeliveryFailed: the library has canceled a future. A cancellation of the task itself passes
-        through.
+    Raises ``DeliveryFailed`` if the library has canceled a future. A cancellation of the task
+    itself passes through.
     """
     try:
         yield

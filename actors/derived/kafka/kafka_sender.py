@@ -127,13 +127,11 @@ class KafkaSender:
         return Opened(reached, needs_snapshot)
 
     async def deliver(self, current: Round[KafkaMessage], stopped: asyncio.Future[None]) -> bool:
-        """Send a round, however long the broker takes.
+        """Send a round, however long the broker takes; False if the delivery failed.
 
         A waiting publisher is kept, because its records may still arrive. Another publisher would
-        send them again, after later records.
-
-        Returns:
-            False if the delivery failed. The round holds the remaining messages.
+        send them again, after later records. After a failure the round holds the remaining
+        messages.
         """
         failure: BrokerError | None = None
         async with anyio.create_task_group() as group:

@@ -20,11 +20,7 @@ class SharedPublisher:
         self._lock = asyncio.Lock()
 
     async def take(self) -> Publisher:
-        """Return the publisher; open it unless it is open.
-
-        Raises:
-            Unreachable, Refused: no publisher can be opened.
-        """
+        """Return the publisher, opened if necessary; raises ``Unreachable`` or ``Refused``."""
         async with self._lock:
             if self._publisher is None:
                 self._publisher = await self._broker.open_publisher()

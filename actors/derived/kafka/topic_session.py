@@ -83,11 +83,7 @@ class TopicSession:
         return jittered(pause_seconds, self._environment.randomness)
 
     async def ensure_topic(self) -> FoundTopic:
-        """Create the topic unless it exists.
-
-        Raises:
-            Unreachable, Refused: the topic may not exist.
-        """
+        """Create the topic unless it exists; raises ``Unreachable`` or ``Refused``."""
         return await self._environment.broker.ensure_topic(self.settings.topic(self.topic))
 
     async def open(self) -> FoundTopic:
@@ -110,34 +106,23 @@ class TopicSession:
         return found
 
     async def has_new_topic(self, partition_count: int) -> bool:
-        """Whether the topic has no records yet.
+        """Whether the topic has no records yet; raises ``Unreachable`` or ``Refused``.
 
         A server that was killed before it published may have left an empty topic.
-
-        Raises:
-            Unreachable, Refused: the broker gave no answer.
         """
         if self._made_topic:
             return True
         return await self._environment.broker.is_empty(self.topic, partition_count)
 
     async def read_positions(self, partition_numbers: Iterable[int]) -> dict[int, int]:
-        """The positions of committed transactions, by log.
-
-        Raises:
-            Unreachable, Refused: the broker gave no answer.
-        """
+        """The positions of committed transactions, by log; raises ``Unreachable``, ``Refused``."""
         numbers = {self._position_key(number): number for number in partition_numbers}
         topic = self.settings.positions_topic.name
         found = await self._environment.broker.read_last(topic, numbers)
         return {numbers[key]: int(value) for key, value in found.items()}
 
     async def publish_positions(self, positions: Mapping[int, Checkpoint]) -> None:
-        """Add the positions of the logs to the transaction.
-
-        Raises:
-            DeliveryFailed: the positions were not added.
-        """
+        """Add the positions of the logs to the transaction; raises ``DeliveryFailed``."""
         messages = [
             KafkaMessage(self._position_key(number), b"%d" % position.counter, (), 0)
             for number, position in positions.items()

@@ -26,10 +26,8 @@ async def exposition(
     """All metrics in the format that an Accept header requests, and the content type.
 
     ``database`` is None on a node that is not the home; then there are no metrics of tables.
-    ``regions`` are the databases of separate regions; ``database`` is the server's own.
-
-    Raises:
-        StoreError: the store can't be read.
+    ``regions`` are the databases of separate regions; ``database`` is the server's own. Raises
+    ``StoreError``.
     """
     tables: Collector | None
     if database is None:

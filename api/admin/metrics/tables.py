@@ -105,10 +105,7 @@ class TableFigures(Struct, frozen=True):
 async def table_figures(database: Database, tables: Sequence[Table] | None = None) -> TableFigures:
     """Read the figures of tables, at most ``TABLES_A_TURN`` in one turn of the event loop.
 
-    None stands for all tables.
-
-    Raises:
-        StoreError: the store can't be read.
+    None stands for all tables. Raises ``StoreError``.
     """
     names: list[str] = []
     indexes: list[IndexState] = []

@@ -58,9 +58,7 @@ class BatchWriter:
     async def write(self, writes: Sequence[Write]) -> list[RefusedWrite]:
         """Write items with distinct keys; returns the refused writes in their order.
 
-        Raises:
-            RequestFailed, CannotCall: no write of a batch can succeed, for example because the
-                table is missing.
+        Raises ``RequestFailed`` or ``CannotCall`` if no write of a batch can succeed.
         """
         refused: list[RefusedWrite] = []
         async with concurrent_calls() as group:

@@ -93,11 +93,7 @@ class BulkDoor:
         )
 
     async def send(self, upload_id: str, number: int, piece: bytes | Path) -> None:
-        """Store a piece: the content of a file, or these bytes.
-
-        Raises:
-            TransferFailed: the import has failed, or the server refuses the piece.
-        """
+        """Store a piece: the content of a file, or these bytes; raises ``TransferFailed``."""
         path = f"{UPLOADS_PATH}/{upload_id}/{number}"
 
         def put() -> UploadAnswer:
@@ -138,11 +134,7 @@ class BulkDoor:
     async def wait_imported(
         self, upload_id: str, progress: Callable[[UploadAnswer], None]
     ) -> UploadAnswer:
-        """The upload when its import has ended.
-
-        Raises:
-            TransferFailed: the import has failed.
-        """
+        """The upload when its import has ended; raises ``TransferFailed`` if it has failed."""
         while True:
             found = await self.find(upload_id)
             if found is None:

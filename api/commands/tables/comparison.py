@@ -39,11 +39,7 @@ class Comparison(Struct):
 async def compare(
     source: TableReader, copy: TableReader, segments: int, update: Callable[[Comparison], None]
 ) -> Comparison:
-    """Compare all items of both tables.
-
-    Raises:
-        RequestFailed, CannotCall: an endpoint refused a request.
-    """
+    """Compare all items of both tables; raises ``RequestFailed`` or ``CannotCall``."""
     result = Comparison()
 
     async def scan(segment: int) -> None:

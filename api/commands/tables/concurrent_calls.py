@@ -16,11 +16,7 @@ from dynactor.storage.buckets.bucket import BucketError
 
 @asynccontextmanager
 async def concurrent_calls() -> AsyncIterator[TaskGroup]:
-    """A task group whose first error comes out of the context alone, not in a group.
-
-    Raises:
-        RequestFailed, CannotCall, TransferFailed, BucketError, OSError: the error of a task.
-    """
+    """A task group whose first error comes out of the context alone, not in a group."""
     failures: tuple[BaseException, ...] = ()
     try:
         async with anyio.create_task_group() as group:

@@ -107,10 +107,8 @@ async def export_table(
 ) -> Path:
     """Export a table; returns the folder of the export.
 
-    Raises:
-        TransferFailed: there is no such table.
-        RequestFailed, CannotCall: the endpoint refused a request.
-        BucketError, OSError: a file can't be written.
+    Raises ``TransferFailed`` if there is no such table, ``RequestFailed``, ``CannotCall``,
+    ``BucketError`` or ``OSError``.
     """
     brief = RetryingEndpoint(endpoint)
     description = await table_copy.describe(brief, table)

@@ -126,9 +126,7 @@ class ExportRun:
     async def finish(self, rate: SteadyRate | None) -> Path:
         """Export the rest of the table; returns the folder of the export.
 
-        Raises:
-            RequestFailed, CannotCall: the endpoint refused a request.
-            BucketError: a file can't be written.
+        Raises ``RequestFailed``, ``CannotCall`` or ``BucketError``.
         """
         async with concurrent_calls() as group:
             for number, segment in enumerate(self._progress.segments):

@@ -189,9 +189,7 @@ class ImportCommand:
     async def run(self, paths: list[Path]) -> int:
         """Import the files; returns the exit code.
 
-        Raises:
-            TransferFailed: a file is damaged, or a table is missing.
-            RequestFailed, CannotCall: the endpoint refused a request.
+        Raises ``TransferFailed``, ``RequestFailed`` or ``CannotCall``.
         """
         refused = 0
         tables = await tables_in(paths)

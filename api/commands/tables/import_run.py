@@ -96,9 +96,7 @@ class ImportRun:
     ) -> None:
         """Write the records from a place on.
 
-        Raises:
-            TransferFailed: a file is damaged.
-            RequestFailed, CannotCall: the endpoint refused all items.
+        Raises ``TransferFailed``, ``RequestFailed`` or ``CannotCall``.
         """
         for number, file in enumerate(files[start.files :], start.files):
             skipped = start.records if number == start.files else 0

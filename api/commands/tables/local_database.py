@@ -33,11 +33,7 @@ def is_local_database(path: Path) -> bool:
 
 
 def creations_in(path: Path) -> list[dict[str, Any]]:
-    """The members of CreateTable for each table of a database file.
-
-    Raises:
-        TransferFailed: the file is open elsewhere, or has another layout.
-    """
+    """The members of CreateTable for each table of a database file; raises ``TransferFailed``."""
     _refuse_open_file(path)
     with _opened(path) as database:
         streams = dict(
@@ -54,11 +50,7 @@ def creations_in(path: Path) -> list[dict[str, Any]]:
 
 
 def records_in(path: Path, table_name: str) -> Iterator[Record | Fault]:
-    """The items of a table, each with the number of its row as the line.
-
-    Raises:
-        TransferFailed: the file has another layout.
-    """
+    """The items of a table, with the numbers of their rows as lines; raises ``TransferFailed``."""
     with _opened(path) as database:
         quoted = table_name.replace('"', '""')
         rows = database.execute(f'SELECT ObjectJSON FROM "{quoted}"')  # noqa: S608 - quoted

@@ -100,9 +100,7 @@ class Mirror:
     async def run(self, *, until_caught_up: bool) -> None:
         """Continue from the state, until the copy has caught up or until the task is cancelled.
 
-        Raises:
-            TransferFailed: the mirror can't continue.
-            RequestFailed, CannotCall: an endpoint refused a request.
+        Raises ``TransferFailed`` if the mirror can't continue, ``RequestFailed`` or ``CannotCall``.
         """
         has_restarted = False
         while True:
@@ -174,11 +172,7 @@ class Mirror:
     # -- changes ------------------------------------------------------------------------------
 
     async def catch_up(self) -> None:
-        """Apply all changes up to now.
-
-        Raises:
-            TransferFailed, RequestFailed, CannotCall: see ``run``.
-        """
+        """Apply all changes up to now; raises as ``run``."""
         await self._follow(until_caught_up=True)
 
     async def _follow(self, *, until_caught_up: bool) -> None:
@@ -254,11 +248,7 @@ def final_writes(records: Iterable[dict[str, Any]]) -> list[Write]:
 async def read_records(
     source: Endpoint, stream_arn: str, position: ShardPosition, iterators: dict[str, str]
 ) -> dict[str, Any]:
-    """The answer of GetRecords at a position.
-
-    Raises:
-        RecordsDeleted: the records at the position were deleted.
-    """
+    """The answer of GetRecords at a position; raises ``RecordsDeleted``."""
     while True:
         try:
             iterator = iterators.pop(position.shard_id, None)
@@ -281,11 +271,7 @@ async def read_records(
 
 
 async def listed_shards(source: Endpoint, stream_arn: str) -> list[ListedShard]:
-    """All shards of a stream.
-
-    Raises:
-        TransferFailed: the stream was switched off.
-    """
+    """All shards of a stream; raises ``TransferFailed`` if the stream was switched off."""
     shards: list[ListedShard] = []
     request = {"StreamArn": stream_arn}
     while True:

@@ -177,12 +177,7 @@ class MirrorRun:
         self._pause = pause
 
     async def mirror(self) -> int:
-        """Run the mirror to its end; returns the exit code.
-
-        Raises:
-            TransferFailed: the mirror can't start or continue.
-            RequestFailed, CannotCall: an endpoint refused a request.
-        """
+        """Run the mirror to its end; returns the exit code. Raises as ``run_mirror``."""
         stored = self._file.load() or self._file.unstarted()
         tables = await mirror_tables.prepare(
             self._source,

@@ -91,11 +91,7 @@ class StateFile:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the file within the context.
-
-        Raises:
-            TransferFailed: another process has the lock.
-        """
+        """Lock the file within the context; raises ``TransferFailed`` if another process has it."""
         with self._path.with_name(f"{self._path.name}.lock").open("wb") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -114,10 +114,8 @@ async def mark(source: Side, target: Side, tables: PreparedTables, say: Say) -> 
     """Tag the copy with its source, so that no mirror starts in the opposite direction.
 
     The tag is set before the other table's tag is read. So if two mirrors start at the same time,
-    at least one of them sees the other's tag.
-
-    Raises:
-        TransferFailed: a mirror in the opposite direction has not ended.
+    at least one of them sees the other's tag. Raises ``TransferFailed`` if a mirror in the opposite
+    direction has not ended.
     """
     tag = {"Key": MIRROR_TAG, "Value": table_id(tables.source)}
     arn = tables.target["TableArn"]

@@ -25,11 +25,7 @@ _GROUP_ROWS: Final = 10_000
 
 
 def require_pyarrow() -> None:
-    """Check that pyarrow is installed, before a long export.
-
-    Raises:
-        TransferFailed: it is not.
-    """
+    """Check that pyarrow is installed, before a long export; raises ``TransferFailed``."""
     if find_spec("pyarrow") is None:
         raise TransferFailed("Parquet needs pyarrow: pip install 'dynactor[parquet]'")
 
@@ -37,11 +33,8 @@ def require_pyarrow() -> None:
 async def write_parquet(folder: Path, *, doubles: bool) -> Path:
     """Write a Parquet file for each data file of an export; returns their directory.
 
-    The files are read twice, because the types of the columns depend on all items.
-
-    Raises:
-        TransferFailed: a data file is damaged.
-        OSError: a file can't be written.
+    The files are read twice, because the types of the columns depend on all items. Raises
+    ``TransferFailed`` if a data file is damaged, or ``OSError``.
     """
     [table] = await tables_in([folder])
     columns = Columns()

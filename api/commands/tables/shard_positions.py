@@ -80,11 +80,7 @@ def readable(positions: Mapping[str, ShardPosition]) -> list[ShardPosition]:
 
 
 def adopt(positions: dict[str, ShardPosition], listed: Iterable[ListedShard]) -> None:
-    """Add the shards that are new in a listing, and forget ended ones that are not in it.
-
-    Raises:
-        RecordsDeleted: a shard with unread records is not listed any more.
-    """
+    """Add new shards of a listing, and forget missing ended ones; raises ``RecordsDeleted``."""
     shards = {shard["ShardId"]: shard for shard in listed}
     for position in positions.values():
         if not position.has_ended and position.shard_id not in shards:

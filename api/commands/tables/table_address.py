@@ -34,11 +34,7 @@ class TableAddress(NamedTuple):
 
 
 def table_address(text: str, region: str | None, environment: Mapping[str, str]) -> TableAddress:
-    """Parse an address.
-
-    Raises:
-        TransferFailed: the text is not an address.
-    """
+    """Parse an address; raises ``TransferFailed``."""
     scope = caller_scope(region, environment)
     if text.startswith(_AWS) and text != _AWS:
         suffix = "amazonaws.com.cn" if scope.region.startswith("cn-") else "amazonaws.com"
@@ -61,11 +57,7 @@ def table_address(text: str, region: str | None, environment: Mapping[str, str])
 def profile_environment(
     profile: str | None, environment: Mapping[str, str] = os.environ
 ) -> Mapping[str, str]:
-    """The environment with the access key of a profile in AWS's file of credentials.
-
-    Raises:
-        TransferFailed: the file has no such profile, or the profile has no key.
-    """
+    """The environment with a profile's key of AWS's credentials file; raises ``TransferFailed``."""
     if profile is None:
         return environment
     path = Path(environment.get("AWS_SHARED_CREDENTIALS_FILE", _DEFAULT_PROFILES)).expanduser()

@@ -133,11 +133,7 @@ async def tags(endpoint: Endpoint, table_arn: str) -> list[dict[str, str]] | Non
 
 
 def check_same_key(source: Description, target: Description) -> None:
-    """Refuse a copy whose key differs from its source's key.
-
-    Raises:
-        TransferFailed: the keys differ.
-    """
+    """Refuse a copy whose key differs from its source's key; raises ``TransferFailed``."""
     if key_types(source) != key_types(target):
         raise TransferFailed(
             f"The tables have different keys: {key_types(source)} and {key_types(target)}"

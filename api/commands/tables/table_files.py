@@ -91,11 +91,7 @@ class CsvOptions(NamedTuple):
 
 
 async def tables_in(paths: Sequence[Path]) -> list[TableFiles]:
-    """The tables of these files and directories.
-
-    Raises:
-        TransferFailed: a path does not exist, an export is damaged, or a table occurs twice.
-    """
+    """The tables of these files and directories, each once; raises ``TransferFailed``."""
     found = []
     single: list[SourceFile] = []
     for path in paths:
@@ -182,11 +178,7 @@ def _creation(path: Path) -> tuple[dict[str, Any], str | None]:
 
 
 def new_definition(creation: Mapping[str, Any], place: str) -> TableDefinition:
-    """The definition of a table that CreateTable makes.
-
-    Raises:
-        TransferFailed: the members are invalid; ``place`` is where they are from.
-    """
+    """The definition of a table that CreateTable makes; ``TransferFailed`` names ``place``."""
     try:
         request = msgspec.convert(creation, CreateTableInput)
         return define(new_table(request.TableName, request, 0.0))
@@ -195,11 +187,7 @@ def new_definition(creation: Mapping[str, Any], place: str) -> TableDefinition:
 
 
 async def check_sums(files: Sequence[SourceFile]) -> None:
-    """Compare the checksums of an export's files, before anything is written.
-
-    Raises:
-        TransferFailed: a file is damaged.
-    """
+    """Compare the checksums of an export before anything is written; raises ``TransferFailed``."""
     for file in files:
         if file.listed is None:
             continue
@@ -216,12 +204,7 @@ async def check_sums(files: Sequence[SourceFile]) -> None:
 async def read_records(
     file: SourceFile, input_format: InputFormat, options: CsvOptions
 ) -> AsyncIterator[Record | Fault]:
-    """The records of a file.
-
-    Raises:
-        TransferFailed: the file is damaged, or has another number of records than its manifest
-            says.
-    """
+    """The records of a file; raises ``TransferFailed`` if it is damaged or unlike its manifest."""
     path = file.path
     if file.local_table is not None:
         for record in records_in(path, file.local_table):

@@ -57,11 +57,7 @@ class TablePieces:
         self._fault = fault
 
     async def of(self, files: Sequence[SourceFile]) -> AsyncIterator[Piece]:
-        """The pieces of these files, in order.
-
-        Raises:
-            TransferFailed: a file is damaged.
-        """
+        """The pieces of these files, in order; raises ``TransferFailed`` if a file is damaged."""
         lines: list[bytes] = []
         size_bytes = 0
         for file in files:
@@ -97,11 +93,7 @@ class TablePieces:
         )
 
     def _line(self, record: Record | Fault) -> bytes:
-        """A line of DynamoDB JSON.
-
-        Raises:
-            _Refused: the record is no valid item.
-        """
+        """A line of DynamoDB JSON; raises ``_Refused`` if the record is no valid item."""
         if isinstance(record, Fault):
             raise _Refused(record)
         item = record.item
