@@ -267,7 +267,6 @@ class PastView:
         return found
 
     def _positions(self, span: _Span) -> KeyRange:
-        """The positions of the keys of some items."""
         is_open = not span.end.startswith(self._prefix)
         return KeyRange(
             span.start.removeprefix(self._prefix),

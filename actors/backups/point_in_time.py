@@ -146,11 +146,7 @@ def check_in_window(recovery: PointInTimeRecovery, epoch_seconds: float, clock: 
 async def positions_at(
     view: View, record: TableRecord, recovery: PointInTimeRecovery, epoch_us: int
 ) -> dict[int, int]:
-    """The counter of the last change at a time, in each log of a table, by partition number.
-
-    Raises:
-        StoreError: a log can't be read.
-    """
+    """The counters of the last changes at a time, by partition number; raises ``StoreError``."""
     positions = {}
     for log in await log_bounds.reaches(view, record, epoch_us):
         number = log.partition_number

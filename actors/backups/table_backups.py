@@ -226,11 +226,7 @@ class TableBackups(Part):
             self._when_over[backup_id] = over
 
     async def delete_internal(self, backup_id: TableBackupId, puts: Sequence[Row]) -> None:
-        """Store rows, and delete a backup that clients don't see, if it is still there.
-
-        Raises:
-            StoreError: nothing was changed.
-        """
+        """Store rows, and delete an internal backup, if any; ``StoreError`` changes nothing."""
         backup = self._backups.get(backup_id)
         if backup is None:
             await self._owner.change(puts=puts)
@@ -444,11 +440,7 @@ class TableBackups(Part):
         deletes: Sequence[bytes],
         discards: Sequence[tuple[bytes, bytes]] = (),
     ) -> None:
-        """Store the end of a backup; in the same commit, stop recording changes for it.
-
-        Raises:
-            StoreError: nothing was changed, or the outcome is ``Unknown``.
-        """
+        """Store a backup's end, and stop recording changes for it; raises ``StoreError``."""
         table, subscriber = self._table(backup), backup_subscriber(backup)
         stored = self._backups[backup.backup_id]
         if table is None or stored.status == "AVAILABLE":

@@ -20,11 +20,7 @@ class Tables(dict[str, Table]):
         self.groups: dict[str, str] = {}
 
     def named(self, name: str) -> Table:
-        """The table with this name, even while it is being created.
-
-        Raises:
-            ResourceNotFoundException: the table does not exist.
-        """
+        """The table with this name in any state; raises ``ResourceNotFoundException``."""
         table = self.get(name)
         if table is None:
             at = "is at another node" if name in self.elsewhere else "not found"

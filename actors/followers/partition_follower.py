@@ -75,11 +75,6 @@ class PartitionFollower:
         """The counter of the last change that is applied."""
         return self.log.position.counter
 
-    @property
-    def stored_position(self) -> int:
-        """The counter of the stored checkpoint; a restart continues after it."""
-        return self.log.stored.counter
-
     def when_passed(self, counter: int) -> asyncio.Future[None]:
         """A future that completes when the changes up to a counter are applied.
 

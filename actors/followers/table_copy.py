@@ -29,11 +29,7 @@ _log = structlog.get_logger("actors")
 
 
 async def stored_positions(view: View, subscriber: bytes) -> dict[int, Checkpoint]:
-    """The positions of a subscriber in the logs of a table, by partition number.
-
-    Raises:
-        StoreError: they can't be read.
-    """
+    """A subscriber's positions in a table's logs, by partition number; raises ``StoreError``."""
     rows = rows_in(view, *key_layout.subscriber_checkpoints(subscriber))
     return {
         key_layout.checkpoint_partition(row.key): checkpoint.decode(row.value) async for row in rows
@@ -151,7 +147,6 @@ class TableCopy:
         await self._commit(self._sink.puts(rows))
 
     async def _write_missing(self, rows: Sequence[Row]) -> None:
-        """Write the rows that are not copied yet."""
         copied = await self._store.latest.load([self._sink.key(row.key) for row in rows])
         missing = [row for row, value in zip(rows, copied, strict=True) if value is None]
         if missing:

@@ -103,11 +103,7 @@ class TableSnapshot:
     async def changes(
         self, table_name: str, until_us: int | None = None
     ) -> AsyncGenerator[list[ChangeRecord], None]:
-        """The changes since the positions and before a time, those of an item in order.
-
-        Raises:
-            StoreError: a log can't be read.
-        """
+        """The changes from the positions to a time, an item's in order; raises ``StoreError``."""
 
         async def read(view: View) -> dict[int, Checkpoint]:
             record = await log_positions.table_record(view, table_name)

@@ -80,11 +80,7 @@ class Participant:
     async def _open(
         self, partition: Partition[TableBatch], message: Join
     ) -> tuple[TableBatch, list[LockedPart]] | None:
-        """A loaded batch for prepared transactions; None if one of them is unknown.
-
-        Raises:
-            StoreError: the rows can't be read.
-        """
+        """A loaded batch for prepared transactions, if all are known; raises ``StoreError``."""
         while True:
             locked = [
                 prepared

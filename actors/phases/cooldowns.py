@@ -57,11 +57,7 @@ class Cooldowns:
             )
 
     def check_deletion(self, definition: TableDefinition) -> None:
-        """Refuse to delete a table whose policy has just changed.
-
-        Raises:
-            ResourceInUseException: its policy has just changed.
-        """
+        """Refuse to delete a table whose policy just changed; raises ``ResourceInUseException``."""
         seconds = self._since(definition, "policy")
         if seconds is not None and seconds < _PENDING_POLICY_SECONDS:
             raise ResourceInUseException(

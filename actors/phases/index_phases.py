@@ -86,7 +86,6 @@ class IndexPhases(Part):
         )
 
     def _phases(self) -> Mapping[str, Phase[TableIndex]]:
-        """The table of phases."""
         allocation_seconds = self._settings.index_allocation_seconds
         transition_seconds = self._settings.table_transition_seconds
         return {
@@ -229,7 +228,6 @@ def _index_ids(table: Table) -> list[int]:
 
 
 def _with_index(definition: TableDefinition, index: GlobalIndex) -> TableDefinition:
-    """The definition with this state of the index."""
     return structs.replace(
         definition,
         global_indexes=tuple(

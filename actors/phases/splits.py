@@ -161,11 +161,7 @@ class Splitter(Part):
         return False
 
     async def release(self, table: Table, ended: EndedLog) -> None:
-        """Delete an ended log that has no readers any more.
-
-        Raises:
-            StoreError: nothing was changed.
-        """
+        """Delete an ended log without readers; after ``StoreError``, nothing was changed."""
         record = structs.replace(
             table.record,
             ended_logs=tuple(

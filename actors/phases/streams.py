@@ -483,7 +483,6 @@ def _up_to(last: int, records: list[ChangeRecord]) -> list[ChangeRecord]:
 
 
 async def _stored(view: View) -> list[Stream]:
-    """All stored streams."""
     return [_decoder.decode(row.value) async for row in rows_in(view, *key_layout.STREAMS)]
 
 

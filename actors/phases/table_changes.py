@@ -61,11 +61,7 @@ class TableChanges(Part):
         self.handlers = {CreateTable: self._create, UpdateTable: self._update}
 
     def check_deletable(self, table: Table) -> None:
-        """Refuse to delete a table whose policy has just changed.
-
-        Raises:
-            ResourceInUseException: its policy has just changed.
-        """
+        """Refuse to delete a table whose policy just changed; raises ``ResourceInUseException``."""
         self._cooldowns.check_deletion(table.definition)
 
     async def _create(self, message: CreateTable) -> TableState:
@@ -278,7 +274,6 @@ class TableChanges(Part):
         )
 
     async def _redefine(self, table: Table, new: TableDefinition, now: float) -> None:
-        """Change the indexes or the stream of a table."""
         old, before = table.definition, set(table.record.partition_numbers)
         stream: Stream | None = None
 
@@ -301,7 +296,6 @@ class TableChanges(Part):
     def _changed_stream(
         self, old: TableDefinition, new: TableDefinition, positions: Mapping[int, int], now: float
     ) -> Stream | None:
-        """The stream that a new definition enables or ends."""
         if old.stream == new.stream:
             return None
         if new.stream is not None and new.stream.enabled:

@@ -63,7 +63,6 @@ class TimeToLivePhases(Part):
         ]
 
     def _phases(self) -> Mapping[str, Phase[Table]]:
-        """The table of phases."""
         seconds = self._sweeping.transition_seconds
         return {
             "DISABLED": Phase(),
@@ -118,7 +117,6 @@ class TimeToLivePhases(Part):
             await table.followers.detach(subscriber_id(table))
 
     async def _list(self, table: Table, over: Callable[[], None]) -> None:
-        """List the expiry times of the items in the table."""
         self._attach(table).backfill(over)
 
     async def _catch_up(self, table: Table, over: Callable[[], None]) -> None:

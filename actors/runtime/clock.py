@@ -165,7 +165,6 @@ class _Sleepers:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, epoch_seconds: float) -> asyncio.Future[None]:
-        """A future that completes at this domain time."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if epoch_seconds <= self._now():
             future.set_result(None)

@@ -39,11 +39,7 @@ _Wanted: TypeAlias = tuple[int, int, int, bytes]
 
 
 async def read_items(parts: Sequence[BatchPart], budget: BatchGetBudget) -> list[list[BatchRead]]:
-    """The items of each part; each item is admitted and charged separately.
-
-    Raises:
-        InternalServerError: a stored value can't be read.
-    """
+    """The items of each part, each admitted and charged alone; raises ``InternalServerError``."""
     reads: list[list[BatchRead]] = [[None] * len(part.positions) for part in parts]
     places = [(at, ordinal) for at, part in enumerate(parts) for ordinal in range(len(reads[at]))]
     sizes = [part.table.row_sizes.setdefault(TABLE_INDEX_ID, RowSizes()) for part in parts]

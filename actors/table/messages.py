@@ -18,11 +18,7 @@ class UrgentMessage(Message[None], frozen=True):
 
 
 class CreateTable(Message[TableState], frozen=True):
-    """Create a table; the actor fills in its ids, times and status.
-
-    Raises:
-        ResourceInUseException: the name is in use.
-    """
+    """Create a table; the actor sets ids, times and status. Raises ``ResourceInUseException``."""
 
     definition: TableDefinition
 

@@ -258,7 +258,6 @@ class Table:
     def _item_read(
         self, value: bytes | None, number: int, position: bytes, *, consistent: bool
     ) -> ItemRead:
-        """Charge a read, and return its result."""
         stored = None if value is None else codec.decode(value)
         units = capacity.item_read_units(
             0 if stored is None else stored.size_bytes, consistent=consistent

@@ -148,7 +148,6 @@ def _is_open(reply: asyncio.Future[Any]) -> bool:
 
 
 def _is_answer(reply: asyncio.Future[Any], kind: type) -> bool:
-    """Whether the answer is of this type."""
     return not _is_open(reply) and reply.exception() is None and isinstance(reply.result(), kind)
 
 
@@ -359,7 +358,6 @@ class Transactions:
 
 
 def _participants(actions: Sequence[TableAction]) -> list[_PartitionActions]:
-    """The partitions concerned, each with its actions."""
     found: dict[int, _PartitionActions] = {}
     for table, action in actions:
         position = action.position

@@ -330,7 +330,6 @@ class Rounds:
 
 
 def _partitions(candidates: Sequence[Candidate]) -> list[_JoiningPartition]:
-    """The partitions of a round, with the transactions and rows of each."""
     found: dict[int, _JoiningPartition] = {}
     for candidate in candidates:
         # The token is written with one of its transaction's groups.

@@ -245,7 +245,6 @@ class BulkPut:
     # -- writes -------------------------------------------------------------------------------
 
     async def _write_page(self, output: Bucket) -> None:
-        """Write the items of the page, and wait until no write is in flight."""
         self._check_canceled()
         page, units = list(self._page.values()), self._page_units
         self._page = {}

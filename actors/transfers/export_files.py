@@ -130,7 +130,6 @@ class ExportFiles(BucketUse, Outlet):
         return stored.data if self._filter is None else self._filter.exported_data(stored)
 
     def _line(self, data: bytes) -> bytes:
-        """The line of an item's JSON."""
         return record_line(Item=items.decode(data)) if self.export.is_ion else _LINE % data
 
     def _change(self, record: ChangeRecord, old: bytes | None, new: bytes | None) -> bytes:

@@ -78,11 +78,7 @@ class RowDecoder:
             self._format = Bounded(Csv(self._types, options.get("Delimiter", ","), header))
 
     def feed(self, content: bytes) -> Iterator[DecodedRows | None]:
-        """The rows of the records that end in the next part of the file. Use up each iterator.
-
-        Raises:
-            BadContent: the file can't be divided into records.
-        """
+        """The rows that end in the next part; use up each iterator. Raises ``BadContent``."""
         assert self._format is not None
         return self._pages(self._format.feed(content))
 

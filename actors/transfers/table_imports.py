@@ -122,11 +122,7 @@ class TableImports(Part):
         return found.ended_epoch_seconds or found.began_epoch_seconds
 
     async def error_log(self, import_id: str) -> bytes:
-        """The error log of an import whose files were uploaded; empty without errors.
-
-        Raises:
-            BucketError: the log can't be read.
-        """
+        """The error log of an import of uploaded files, maybe empty; raises ``BucketError``."""
         try:
             return await read_whole(self._log_directory or self.uploads.bucket, log_key(import_id))
         except BucketError as error:

@@ -37,12 +37,9 @@ _CACHED_TEXTS: Final = 2048
 
 
 def request_attributes(request: Struct) -> Iterator[str]:
-    """The attributes in the parameters of a request, with repetitions.
+    """The attributes in a request's parameters, with repetitions; raises ``ValidationException``.
 
     All names of ExpressionAttributeNames count, even names inside of maps.
-
-    Raises:
-        ValidationException: an expression is faulty.
     """
     read, names = _named_members(type(request))
     for name, given in zip(names, read(request), strict=True):

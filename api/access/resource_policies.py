@@ -38,7 +38,6 @@ def resource_policy(asking: Asking, ask: Ask) -> Policy | None:
 
 
 def _find_table(asking: Asking, resource: str) -> Table | None:
-    """The table of a resource, even while it is created."""
     parts = resource.split("/")
     if len(parts) < _TABLE_PARTS or not parts[0].endswith(":table"):
         return None

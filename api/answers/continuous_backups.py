@@ -22,11 +22,7 @@ def source_table(database: Database, name: str, given: str | None = None) -> Tab
 
 
 def describe(database: Database, name: str) -> bytes:
-    """Show the window of times to which a table can be restored.
-
-    Raises:
-        TableNotFoundException: the table does not exist.
-    """
+    """Show the window of times for restores of a table; raises ``TableNotFoundException``."""
     recovery = source_table(database, name).definition.point_in_time_recovery
     return json.encode(
         {

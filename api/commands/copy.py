@@ -94,7 +94,6 @@ class _RowProgress:
         self._rows = 0
 
     def add(self, rows: int) -> None:
-        """Count rows that were copied."""
         self._rows += rows
         if sys.stderr.isatty():
             sys.stderr.write(f"\r{self._rows:,} rows")

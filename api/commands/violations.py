@@ -399,7 +399,6 @@ class _ViolationCsv:
         self._writer.writeheader()
 
     def write(self, violation: ItemViolation) -> None:
-        """Write a line."""
         columns = _columns(violation)
         texts = {name: _encode(columns[name]).decode() for name in ("key", "value")}
         self._writer.writerow(columns | texts)
@@ -412,7 +411,6 @@ class _ViolationLines:
         self._file = file
 
     def write(self, violation: ItemViolation) -> None:
-        """Write a line."""
         self._file.write(_encode(_columns(violation)).decode() + "\n")
 
 

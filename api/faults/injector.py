@@ -65,7 +65,6 @@ class _ActiveRule:
         )
 
     def delay_seconds(self) -> float:
-        """The next delay."""
         rule = self.rule
         if rule.seconds is not None:
             return rule.seconds

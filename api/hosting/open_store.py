@@ -17,11 +17,7 @@ from dynactor.storage.store import Store
 
 @asynccontextmanager
 async def open_store(settings: StoreSettings) -> AsyncIterator[Store]:
-    """The store of the settings, open within the context.
-
-    Raises:
-        CannotOpen, Damaged, Full: the store can't be opened.
-    """
+    """The settings' store, open in the context; raises ``CannotOpen``, ``Damaged`` or ``Full``."""
     async with _store(settings) as store:
         await refuse_unfinished_copy(store)
         yield store

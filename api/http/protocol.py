@@ -257,7 +257,6 @@ class Protocol:
         return self._answer_when(asked, done, known, began)
 
     def _answer_unknown(self, asked: _RequestInFlight) -> Answer:
-        """The answer to a request without a known operation."""
         error: DynamoDBError = self._no_such_operation(asked.request.target)
         try:
             _check_json(plain_body(asked.request))
@@ -507,7 +506,6 @@ class Protocol:
         decoded: Struct,
         access_key_id: str,
     ) -> bytes | Awaitable[bytes]:
-        """Execute an operation in a database."""
         request = asked.request
         if owned_members(operation.input):
             refuse_other_accounts(operation.arn_errors, decoded, database)
@@ -632,7 +630,6 @@ def error_body(error: DynamoDBError) -> bytes:
 
 
 def _table_names(request: Struct) -> set[str]:
-    """The tables that a decoded request names."""
     named = getattr(request, "TableName", None)
     names = getattr(request, "RequestItems", ()) if named is None else (named,)
     return set(map(table_arn.table_name, names))

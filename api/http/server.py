@@ -114,7 +114,6 @@ async def serving(
 async def _accepting(
     listener: socket.socket, fast: FastLanes, certificate: ServerCertificate | None
 ) -> AsyncIterator[None]:
-    """Accept connections within the context."""
     if certificate is not None:
         # Unfinished handshakes count as connections.
         async with accepting_tls(

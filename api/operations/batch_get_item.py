@@ -130,7 +130,6 @@ async def _read_past(
 def _outcome(
     call: Call[BatchGetItemInput], table_gets: _TableGets, reads: Sequence[BatchRead]
 ) -> _ReadOutcome:
-    """The items of one table that were read."""
     outcome = _ReadOutcome()
     consistent = table_gets.request.ConsistentRead is True
     for at, read in enumerate(reads):

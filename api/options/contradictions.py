@@ -18,11 +18,7 @@ _MOST_NAME_CHARACTERS: Final = 100
 
 
 def check_settings(settings: ServerSettings, given: Mapping[str, Any]) -> None:
-    """Refuse settings that contradict each other, or allow more than was meant.
-
-    Raises:
-        ConfigurationError: the message describes the fix.
-    """
+    """Refuse contradictory or too permissive settings; ``ConfigurationError`` describes the fix."""
     if settings.admin.full_clients and settings.admin.client_ca is None:
         raise ConfigurationError(
             "--admin-full-clients names certificates of clients: give --admin-client-ca"

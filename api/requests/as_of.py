@@ -46,11 +46,7 @@ def answer_headers(call: Call[InputT]) -> dict[str, str]:
 
 
 def refuse_consistent(*, consistent: bool | None) -> None:
-    """Refuse a strongly consistent read of a past state, which is consistent anyway.
-
-    Raises:
-        ValidationException: the read is strongly consistent.
-    """
+    """Refuse a consistent read of a past state, which always is; raises ``ValidationException``."""
     if consistent:
         raise ValidationException(f"ConsistentRead is not supported with the header {NAME}")
 

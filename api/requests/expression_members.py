@@ -103,11 +103,7 @@ def _plainness(shape: type[Struct]) -> tuple[attrgetter[Any], tuple[None, ...]]:
 
 
 def read_placeholders(request: Struct) -> Placeholders:
-    """The placeholders of a request; DynamoDB checks keys and items first.
-
-    Raises:
-        ValidationException: a placeholder is invalid.
-    """
+    """A request's placeholders, checked after keys and items; raises ``ValidationException``."""
     names: dict[str, str] | None = getattr(request, "ExpressionAttributeNames", None)
     values: shapes.ExpressionAttributeValues | None = getattr(
         request, "ExpressionAttributeValues", None
@@ -181,11 +177,7 @@ def read_projector(request: Projecting, placeholders: Placeholders) -> Projector
 
 
 def read_legacy_projector(request: Projecting) -> Projector | None:
-    """The projection of AttributesToGet, which Query and Scan check before expressions.
-
-    Raises:
-        ValidationException: a name occurs twice.
-    """
+    """The projection of AttributesToGet, before expressions; raises ``ValidationException``."""
     if request.AttributesToGet is None:
         return None
     return projector_of_names(request.AttributesToGet)

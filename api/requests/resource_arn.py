@@ -12,11 +12,7 @@ _TABLE_ARN: Final = re.compile(r"arn:[^:]+:dynamodb:[^:]+:[0-9]+:table/([a-zA-Z0
 
 
 def tagged_table_name(resource_arn: str) -> str:
-    """The name of the tagged table.
-
-    Raises:
-        ValidationException: the text is not a table's ARN.
-    """
+    """The name of the tagged table; raises ``ValidationException`` without a table's ARN."""
     match = _TABLE_ARN.match(resource_arn)
     if match is None:
         raise invalid(resource_arn)

@@ -30,12 +30,9 @@ _INVALID_NAME: Final = (
 
 @lru_cache(maxsize=1024)
 def table_name(text: str) -> str:
-    """The table that a TableName member names: a plain name, or a table's ARN.
+    """The table of a TableName member, a plain name or an ARN; raises ``ValidationException``.
 
     Account and region are ignored. ``foreign_arns`` checks the region if regions are separate.
-
-    Raises:
-        ValidationException: the text is neither a valid name nor a table's ARN.
     """
     if ":" not in text:
         return _checked(text)

@@ -153,7 +153,6 @@ class _Refusing:
 
 
 async def _wait_until_settled(endpoint: DatabaseEndpoint, name: str) -> None:
-    """Wait until a table is ACTIVE or deleted."""
     with _deadline(name):
         while True:
             described = await table_copy.describe(endpoint, name)

@@ -161,7 +161,6 @@ class _PolicySet:
         self._cache: dict[tuple[str, str], _ActionRules] = {}
 
     def rules(self, action: str, resource: str) -> _ActionRules:
-        """The rules for an action and a resource."""
         found = self._cache.get((action, resource))
         if found is None:
             if len(self._cache) >= _CACHED_PAIRS:

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from dynactor.model.capacity import read_blocks, read_units, write_units
-from dynactor.model.limits import PAGE_BYTES, PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
+from dynactor.model.limits import PAGE_BYTES, PARTITION_WRITE_UNITS
 
 _TOP: Final = 10
 
@@ -25,14 +25,6 @@ def suffixes_for_writes(writes_per_second: float, item_size_bytes: int) -> int:
     """
     units = writes_per_second * write_units(item_size_bytes)
     return ceil(units / PARTITION_WRITE_UNITS) or 1
-
-
-def suffixes_for_reads(
-    reads_per_second: float, read_size_bytes: int, *, consistent: bool = False
-) -> int:
-    """The number of suffixes that spread a key's reads over partitions, at least 1 (S139)."""
-    units = reads_per_second * read_units(read_blocks(read_size_bytes) or 1, consistent=consistent)
-    return ceil(units / PARTITION_READ_UNITS) or 1
 
 
 class Skew(Struct, frozen=True):
@@ -83,12 +75,3 @@ def query_cost(collection_bytes: int, suffixes: int = 1, *, consistent: bool = F
     pages = -(-each_bytes // PAGE_BYTES) or 1
     blocks = read_blocks(each_bytes) or 1
     return QueryCost(suffixes * pages, suffixes * read_units(blocks, consistent=consistent))
-
-
-def extra_query_cost(
-    collection_bytes: int, suffixes: int, *, consistent: bool = False
-) -> QueryCost:
-    """The added cost of a query of the whole collection after dividing it over suffixes."""
-    one = query_cost(collection_bytes, consistent=consistent)
-    divided = query_cost(collection_bytes, suffixes, consistent=consistent)
-    return QueryCost(divided.requests - one.requests, divided.read_units - one.read_units)

@@ -95,7 +95,6 @@ class _LanguageParser:
 
     @property
     def token(self) -> Token:
-        """The current token."""
         return self.tokens[self.at]
 
     def accept(self, symbol: str) -> bool:
@@ -271,7 +270,6 @@ class _ParsedGroup:
         return not (self.alternatives or self.conjuncts or self.negations)
 
     def add(self, condition: syntax.Condition) -> None:
-        """Add the next condition."""
         for _ in range(self.negations):
             condition = syntax.ParsedNot(condition)
         self.negations = 0
@@ -283,7 +281,6 @@ class _ParsedGroup:
         self.conjuncts = []
 
     def close(self) -> syntax.Condition:
-        """The complete condition."""
         last = self._conjunction()
         return syntax.ParsedOr((*self.alternatives, last)) if self.alternatives else last
 

@@ -221,11 +221,7 @@ class LegacyKeyTerms(Struct, frozen=True):
     terms: dict[str, tuple[str, tuple[AttributeValue, ...]]]
 
     def on(self, schema: KeySchema) -> KeyCondition:
-        """The condition on this key.
-
-        Raises:
-            ValidationException: a Query on this key does not allow the conditions.
-        """
+        """The condition on this key; raises ``ValidationException`` if no Query may have it."""
         if not self.terms:
             raise ValidationException("Conditions can be of length 1 or 2 only")
         for attribute in schema.attributes:

@@ -120,7 +120,6 @@ class _SelectTrees(Struct, frozen=True):
     order: tuple[OrderTerm, ...]
 
     def bound(self, values: _Values) -> SelectStatement:
-        """The statement with its values."""
         selection = None
         if self.columns is not None:
             paths = values.distinct_paths([path for _, path in self.columns])
@@ -142,7 +141,6 @@ class _InsertTrees(Struct, frozen=True):
     if_not_exists: bool
 
     def bound(self, values: _Values) -> InsertStatement:
-        """The statement with its values."""
         item = {name: values.value(value) for name, value in self.members}
         return InsertStatement(self.table, item, self.if_not_exists)
 
@@ -157,7 +155,6 @@ class _UpdateTrees(Struct, frozen=True):
     return_values: ReturnValues
 
     def bound(self, values: _Values) -> UpdateStatement:
-        """The statement with its values."""
         where = values.where(self.where)
         update = bind_update(self.clauses, values)
         _check_no_index(names_index=self.names_index)
@@ -177,7 +174,6 @@ class _DeleteTrees(Struct, frozen=True):
     returning: str | None
 
     def bound(self, values: _Values) -> DeleteStatement:
-        """The statement with its values."""
         where = bind_condition(self.where, values)
         _check_no_index(names_index=self.names_index)
         return DeleteStatement(self.table, where, self.returning, frozenset(values.nested))
@@ -194,7 +190,6 @@ class _ExistsTrees(Struct, frozen=True):
     select: _SelectTrees
 
     def bound(self, values: _Values) -> ExistsStatement:
-        """The statement with its values."""
         return ExistsStatement(self.select.bound(values))
 
 
@@ -314,7 +309,6 @@ def _only_source(sources: tuple[syntax.Source, ...]) -> syntax.Source:
 
 
 def _source_names(expression: syntax.Expression) -> list[str]:
-    """The name of a table, and of its index if the source has one."""
     if not isinstance(expression, syntax.VariableNode | syntax.Path) or not (
         isinstance(expression, syntax.VariableNode)
         or isinstance(expression.root, syntax.VariableNode)

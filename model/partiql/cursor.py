@@ -131,11 +131,7 @@ class TokenCursor:
             self.take()
 
     def enter(self) -> None:
-        """Enter a deeper level; ``leave`` returns from it.
-
-        Raises:
-            ValidationException: the nesting is too deep.
-        """
+        """Enter a deeper level, until ``leave``; raises ``ValidationException`` if too deep."""
         self.depth += 1
         if self.depth > DEPTH:
             if self.tokens[self.at - 1].text in ("[", "{", "<<", ":", ","):

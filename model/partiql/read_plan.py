@@ -124,11 +124,7 @@ def _partitions(nodes: Sequence[Node], schema: KeySchema) -> list[AttributeValue
 
 
 def _reads(node: Node, schema: KeySchema) -> list[_PartitionRead]:
-    """The reads that find all items for which a condition can hold; none if it can't hold.
-
-    Raises:
-        ValidationException: there are too many.
-    """
+    """The reads that find all items of a condition; raises ``ValidationException`` if too many."""
     match node:
         case condition.And(conditions):
             return _reads_of_all(conditions, schema)
@@ -195,11 +191,7 @@ def _check_sort_types(nodes: Iterable[Node], schema: KeySchema) -> None:
 def _ranges(
     reads: list[_PartitionRead], select: SelectStatement, schema: KeySchema, *, reverse: bool
 ) -> tuple[KeyRange, ...]:
-    """The ranges of reads, in the order of ORDER BY.
-
-    Raises:
-        ValidationException: two of them overlap.
-    """
+    """The ranges of reads in the order of ORDER BY; overlaps raise ``ValidationException``."""
     found = [(_partition_order(read), _range(read, schema)) for read in reads]
     occupied = sorted(one for _, one in found if one.start != one.end)
     if any(one.end is None or one.end > other.start for one, other in pairwise(occupied)):
@@ -222,11 +214,7 @@ def _partition_order(read: _PartitionRead) -> bytes:
 
 
 def _check_filter_types(nodes: Sequence[Node], schema: KeySchema) -> None:
-    """Refuse comparisons of key attributes with values of another type, anywhere in a filter.
-
-    Raises:
-        ValidationException: the filter has such a comparison.
-    """
+    """Refuse comparisons of keys with other types in a filter; raises ``ValidationException``."""
     types = {attribute.name: attribute.type for attribute in schema.attributes}
     waiting = list(nodes)
     while waiting:

@@ -97,11 +97,7 @@ def plan_put(insert: InsertStatement, table: TableDefinition) -> write.Put:
 def plan_update(
     update: UpdateStatement, table: TableDefinition, *, return_item_on_failure: bool
 ) -> write.Update:
-    """The update of an UPDATE, with the condition that the item exists.
-
-    Raises:
-        ValidationException: the key is missing, or the update is invalid.
-    """
+    """The update of an UPDATE, if the item exists; raises ``ValidationException``."""
     schema = table.key_schema
     key, left = _key(update.where, schema)
     check_key(schema, key)
@@ -121,11 +117,7 @@ def plan_update(
 def plan_delete(
     delete: DeleteStatement, table: TableDefinition, *, return_item_on_failure: bool
 ) -> write.Delete:
-    """The delete of a DELETE, which succeeds on a missing item for any WHERE.
-
-    Raises:
-        ValidationException: the key is missing.
-    """
+    """The delete of a DELETE, even of a missing item; raises ``ValidationException``."""
     schema = table.key_schema
     extract_key(delete, schema)
     key, left = _key(delete.where, schema)

@@ -31,11 +31,7 @@ _MILLISECONDS: Final = 1_000
 
 
 def resource_insights(table: TableDefinition, index_name: str | None) -> ContributorInsights | None:
-    """The insights of a table, or of its index of that name; None if never enabled.
-
-    Raises:
-        ResourceNotFoundException: the table has no such global index.
-    """
+    """The insights of a table or index, if ever enabled; raises ``ResourceNotFoundException``."""
     if index_name is None:
         return table.contributor_insights
     index = table.global_index(index_name)

@@ -66,11 +66,7 @@ def topic_namespace(region: str, access_key_id: str = "") -> str:
 
 
 def check_home_topic(name: str) -> None:
-    """Check that a topic of the region of ``--region`` belongs to no other region.
-
-    Raises:
-        ValidationException: the topic may belong to another region.
-    """
+    """Check that a topic of ``--region`` is of no other region; raises ``ValidationException``."""
     if name.startswith(_REGION_PREFIX):
         raise ValidationException(
             f"Invalid StreamArn: topics that begin with {_REGION_PREFIX} are those of other regions"

@@ -133,11 +133,7 @@ def with_other_throughput(
     *,
     with_new_table: bool = False,
 ) -> GlobalIndex:
-    """An index with a request's on-demand limits and warm throughput.
-
-    Raises:
-        ValidationException: the limits don't fit the billing mode, or a value is less than before.
-    """
+    """An index with other on-demand limits and warm throughput; raises ``ValidationException``."""
     name = index.definition.name
     for member, value in (("OnDemandThroughput", on_demand), ("WarmThroughput", warm)):
         if value == {}:

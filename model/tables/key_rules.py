@@ -105,11 +105,7 @@ def _check_not_empty(attribute: KeyAttribute, value: AttributeValue) -> None:
 
 
 def check_batch_put_key(schema: KeySchema, item: Item) -> None:
-    """Check like ``check_item_key``, with the messages of BatchWriteItem.
-
-    Raises:
-        ValidationException: a key attribute is missing, of another type, empty or too long.
-    """
+    """Check an item's key, with BatchWriteItem's messages; raises ``ValidationException``."""
     for attribute in schema.attributes:
         value = item.get(attribute.name)
         if value is None or attribute.type not in value:

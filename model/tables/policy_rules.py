@@ -77,11 +77,7 @@ def _other_revision(change: PolicyChange, current: AttachedPolicy | None) -> str
 def changed(
     policies: tuple[AttachedPolicy, ...], change: PolicyChange, now_epoch_seconds: float
 ) -> tuple[AttachedPolicy, ...]:
-    """The policies after a change. The same text keeps its revision.
-
-    Raises:
-        PolicyNotFoundException: the policy has another revision than expected.
-    """
+    """Changed policies; an equal text keeps its revision. Raises ``PolicyNotFoundException``."""
     current = find(policies, change.stream_label)
     expected = change.expected_revision_id
     revision_id = NO_POLICY if current is None else current.revision_id

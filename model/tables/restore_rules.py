@@ -43,11 +43,7 @@ class RestoreOverrides(Struct, frozen=True):
 def restored(
     source: TableDefinition, name: str, overrides: RestoreOverrides, region: str = REGION
 ) -> TableDefinition:
-    """The definition of a new table of that name in the region, without ids and times.
-
-    Raises:
-        ValidationException: the source has no such index, or the table would be invalid.
-    """
+    """The definition of a new table, without ids and times; raises ``ValidationException``."""
     billing_mode = overrides.billing_mode or source.billing_mode
     local_indexes = _local_indexes(source, overrides.local_indexes)
     global_indexes = _global_indexes(source, overrides.global_indexes, billing_mode)
@@ -119,11 +115,7 @@ def _global_indexes(
 
 
 def _match(wanted: NewIndex, originals: Mapping[str, IndexDefinition]) -> str:
-    """The name of the source's index with the key and the projection of a wanted one.
-
-    Raises:
-        ValidationException: the source has no such index.
-    """
+    """Name of the source's index with this key and projection; raises ``ValidationException``."""
     for name in sorted(originals, key=lambda name: name != wanted.name):
         restored_index = _as_new(originals[name])
         if (

@@ -103,11 +103,7 @@ def local_keys(
 def local_indexes(
     indexes: Sequence[NewIndex], table: KeySchema, definitions: Sequence[KeyAttribute]
 ) -> tuple[IndexDefinition, ...]:
-    """The local secondary indexes of a table, whose keys are valid (S4-S9, S16-S19, S27).
-
-    Raises:
-        ValidationException: a definition is invalid, or the definitions are invalid together.
-    """
+    """Local indexes whose keys are valid (S4-S9, S16-S19, S27); raises ``ValidationException``."""
     made: dict[str, IndexDefinition] = {}
     for index_id, index in enumerate(indexes, start=TABLE_INDEX_ID + 1):
         key = _local_index_key(index, table, definitions)

@@ -108,11 +108,7 @@ def check_of_index(
 
 
 def check_none_missing(names: Sequence[str]) -> None:
-    """Refuse to make a table provisioned without throughput for the named indexes.
-
-    Raises:
-        ValidationException: there are such indexes.
-    """
+    """Refuse a provisioned table whose indexes lack throughput; raises ``ValidationException``."""
     if names:
         raise _missing_for(names)
 
@@ -242,11 +238,7 @@ _DAY_SECONDS = 86_400
 
 
 def check_changes(current: Throughput, wanted: Throughput, subject: str = "table") -> None:
-    """Refuse an update of throughput to the current value; ``subject`` names table or index.
-
-    Raises:
-        ValidationException: nothing would change.
-    """
+    """Refuse an unchanged throughput of ``subject``; raises ``ValidationException``."""
     if (current.read_units, current.write_units) != (wanted.read_units, wanted.write_units):
         return
     # AWS writes "for the table", "for the index <name>", but "provisioned for index <name>".

@@ -146,7 +146,6 @@ def _decide_update(
 
 
 def _attributes(write: Update, old: StoredItem | None, item: Item) -> Item | None:
-    """The attributes that an update returns."""
     match write.return_values:
         case "NONE":
             return None

@@ -151,13 +151,11 @@ class _FallbackView:
         return NOT_CACHED
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The values under these keys."""
         return await self._store.run(lambda reader: reader.view.load(keys))
 
     async def page(
         self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
     ) -> list[Row]:
-        """The rows of a range, up to the row that fills the page."""
         return await self._store.run(
             lambda reader: reader.view.page(
                 start, end, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes
@@ -167,7 +165,6 @@ class _FallbackView:
     async def first_rows(
         self, ranges: Sequence[tuple[bytes, bytes]], *, max_rows: int, reverse: bool = False
     ) -> list[list[Row]]:
-        """The first rows of each range."""
         return await self._store.run(
             lambda reader: reader.view.first_rows(ranges, max_rows=max_rows, reverse=reverse)
         )
@@ -175,7 +172,6 @@ class _FallbackView:
     async def load_with_page(
         self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int
     ) -> tuple[list[bytes | None], list[Row]]:
-        """The values under these keys and a page."""
         return await self._store.run(
             lambda reader: reader.view.load_with_page(
                 keys, start, end, max_rows=max_rows, max_bytes=max_bytes

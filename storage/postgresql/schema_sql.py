@@ -241,7 +241,6 @@ def _writes(schema: str) -> str:
 
 
 def _ranges(schema: str) -> str:
-    """The part of ``commit`` that deletes a range."""
     return "".join(
         f"""
             IF r_table[at] = {number} THEN

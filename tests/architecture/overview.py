@@ -23,7 +23,6 @@ MOST_FILE_LINES: Final = 500
 REASONS: Final = {
     "api/http/fast_lane.py": "one state machine; a call between its parts costs time per request",
     "api/http/protocol.py": "the path of each request; a call between its parts costs time, too",
-    "model/expressions/reserved_words.py": "the list of AWS's reserved words",
 }
 _WIDEST: Final = 10
 

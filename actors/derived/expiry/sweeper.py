@@ -202,7 +202,6 @@ class Sweeper:
             passed.cancel()
 
     async def _due(self, from_us: int, before_us: int) -> AsyncIterator[tuple[bytes, ...]]:
-        """The positions of the items that are due, in batches."""
         for slice_number in self._swept.slices:
             start, end = key_layout.expiry_span(
                 self._swept.table_id, slice_number, from_us, before_us

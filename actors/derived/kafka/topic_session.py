@@ -87,11 +87,7 @@ class TopicSession:
         return await self._environment.broker.ensure_topic(self.settings.topic(self.topic))
 
     async def open(self) -> FoundTopic:
-        """Create the topics unless they exist, and open a publisher.
-
-        Raises:
-            Unreachable, Refused: nothing can be published now.
-        """
+        """Create the missing topics, and open a publisher; raises ``Unreachable``, ``Refused``."""
         broker = self._environment.broker
         self._environment.running.add(self._subscriber_id)
         found = await self.ensure_topic()

@@ -47,11 +47,7 @@ class AnonymizeOptions:
     """Secret text that determines the pseudonyms: the same seed gives the same ones."""
 
     def anonymizer(self, key_types: Mapping[str, str]) -> Anonymizer | None:
-        """The rules of the options; None without any. ``key_types`` is of the table's key.
-
-        Raises:
-            TransferFailed: a rule is malformed, or not possible for a key.
-        """
+        """The rules of the options, if any, for a key of these types; raises ``TransferFailed``."""
         if not self.anonymize:
             return None
         rules = dict(sorted(map(_rule, self.anonymize), key=itemgetter(0)))

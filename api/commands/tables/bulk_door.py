@@ -81,11 +81,7 @@ class BulkDoor:
             raise
 
     async def begin(self, creation: Mapping[str, Any]) -> UploadAnswer:
-        """Create a table, which is ACTIVE when all items are in it.
-
-        Raises:
-            AdminRequestFailed: the server refuses the table, or the caller.
-        """
+        """Create a table, ACTIVE once all items are in it; raises ``AdminRequestFailed``."""
         return await anyio.to_thread.run_sync(
             lambda: self._admin.ask(
                 "POST", UPLOADS_PATH, UploadAnswer, body={"table": dict(creation)}
@@ -118,11 +114,7 @@ class BulkDoor:
             await self._pause(_AGAIN_SECONDS)
 
     async def end(self, upload_id: str, pieces: int) -> None:
-        """End the upload, unless its import has failed.
-
-        Raises:
-            AdminRequestFailed: the server does not have all pieces.
-        """
+        """End the upload unless its import failed; raises ``AdminRequestFailed`` if incomplete."""
         path = f"{UPLOADS_PATH}/{upload_id}/{END}"
         try:
             await self._ask("POST", path, UploadAnswer, {"pieces": pieces})

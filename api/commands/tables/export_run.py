@@ -103,11 +103,7 @@ class ExportRun:
         self._save()
 
     def resume(self, folder: Path) -> None:
-        """Continue an interrupted export.
-
-        Raises:
-            TransferFailed: the complete files are anonymized in another way.
-        """
+        """Continue an interrupted export; raises ``TransferFailed`` if anonymized otherwise."""
         self._progress = _load(folder / _PROGRESS)
         if self._progress.anonymized != self._fingerprint:
             raise TransferFailed(

@@ -61,11 +61,7 @@ class StateFile:
         return MirrorState(self._source, self._target, "", "", {}, [])
 
     def load(self) -> MirrorState | None:
-        """The stored state; None if there is no file.
-
-        Raises:
-            TransferFailed: the file can't be read, or belongs to another mirror.
-        """
+        """The stored state, if any; raises ``TransferFailed`` if it is another mirror's."""
         try:
             data = self._path.read_bytes()
         except FileNotFoundError:

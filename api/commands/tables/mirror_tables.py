@@ -35,11 +35,7 @@ class PreparedTables(NamedTuple):
 async def prepare(
     source: Side, target: Side, *, creates: bool, enables_stream: bool, say: Say, pause: Pause
 ) -> PreparedTables:
-    """Find both tables; create the copy and enable the stream if these options are given.
-
-    Raises:
-        TransferFailed: a table or the stream is missing, or the tables don't fit.
-    """
+    """Find both tables; create the copy, enable the stream if asked. Raises ``TransferFailed``."""
     described = await table_copy.describe(*source)
     if described is None:
         raise TransferFailed(f"The source has no table {source.table_name}")

@@ -83,7 +83,6 @@ class _TwoHosts:
         self._streams = streams
 
     async def call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a request."""
         host = self._streams if operation in STREAMS_OPERATIONS else self._tables
         return await host.call(operation, request)
 

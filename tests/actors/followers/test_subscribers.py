@@ -142,8 +142,8 @@ async def test_a_refused_end_of_a_log_is_stored_before_the_child_starts() -> Non
         gate.open()
         await turns()
         assert not follower.ended.done()
-        assert follower.stored_position == 0
+        assert follower.log.stored.counter == 0
 
         store.allow_commits()
         await soon(follower.ended.done)
-        assert follower.stored_position == 1
+        assert follower.log.stored.counter == 1

@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 from dynactor.model.advice.key_choice import (
     QueryCost,
     Skew,
-    extra_query_cost,
     query_cost,
     skew,
-    suffixes_for_reads,
     suffixes_for_writes,
 )
 
@@ -40,24 +38,6 @@ def test_suffixes_keep_each_partition_within_1000_write_units(
     writes_per_second, item_kilobytes, suffixes
 ):
     assert suffixes_for_writes(writes_per_second, int(item_kilobytes * KB)) == suffixes
-
-
-@pytest.mark.parametrize(
-    ("reads_per_second", "kilobytes", "consistent", "suffixes"),
-    [
-        (3_000, 4, True, 1),
-        (3_001, 4, True, 2),
-        (6_000, 4, False, 1),
-        (6_000, 5, False, 2),
-        (0, 4, True, 1),
-        (6_001, 0, False, 2),
-    ],
-)
-def test_suffixes_keep_each_partition_within_3000_read_units(
-    reads_per_second, kilobytes, consistent, suffixes
-):
-    found = suffixes_for_reads(reads_per_second, kilobytes * KB, consistent=consistent)
-    assert found == suffixes
 
 
 @given(st.floats(0, 1e6), st.integers(0, 400 * KB))
@@ -106,18 +86,17 @@ def test_there_are_no_more_effective_keys_than_keys(loads):
 
 
 @pytest.mark.parametrize(
-    ("kilobytes", "suffixes", "extra"),
+    ("kilobytes", "suffixes", "cost"),
     [
         # 12 KB are 3 units; over 5 suffixes each has 2.4 KB, a unit.
-        (12, 5, QueryCost(4, 2.0)),
-        (4_000, 4, QueryCost(0, 0.0)),
-        (40, 10, QueryCost(9, 0.0)),
-        (0, 10, QueryCost(9, 9.0)),
-        (1, 1, QueryCost(0, 0.0)),
+        (12, 1, QueryCost(1, 3.0)),
+        (12, 5, QueryCost(5, 5.0)),
+        (40, 10, QueryCost(10, 10.0)),
+        (0, 10, QueryCost(10, 10.0)),
     ],
 )
-def test_the_cost_of_the_query_of_each_suffix_is_rounded_up_separately(kilobytes, suffixes, extra):
-    assert extra_query_cost(kilobytes * KB, suffixes, consistent=True) == extra
+def test_the_cost_of_the_query_of_each_suffix_is_rounded_up_separately(kilobytes, suffixes, cost):
+    assert query_cost(kilobytes * KB, suffixes, consistent=True) == cost
 
 
 def test_eventually_consistent_queries_cost_half():
