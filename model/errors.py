@@ -71,6 +71,11 @@ class ValidationException(DynamoDBError):
         self.fault = fault
 
 
+def invalid_value(message: str, *, fault: Fault | None = None) -> ValidationException:
+    """The error for a parameter's invalid value."""
+    return ValidationException(f"One or more parameter values were invalid: {message}", fault=fault)
+
+
 class SerializationException(DynamoDBError):
     """The body is not JSON, or a member has another JSON type than its shape."""
 

@@ -14,7 +14,7 @@ from dynactor.model.capacity import ReturnConsumedCapacity
 from dynactor.model.definitions import index as indexes
 from dynactor.model.definitions.index import IndexDefinition
 from dynactor.model.definitions.table import TableDefinition
-from dynactor.model.errors import ValidationException
+from dynactor.model.errors import ValidationException, invalid_value
 from dynactor.model.expressions.condition import Condition
 from dynactor.model.expressions.projection import Projector
 from dynactor.model.keys import key as keys
@@ -23,7 +23,6 @@ from dynactor.model.tables.key_rules import NO_MATCH, check_key
 from dynactor.model.values import attribute_value
 from dynactor.model.values.item import Item
 
-_INVALID = "One or more parameter values were invalid: "
 _BAD_START = "The provided starting key is invalid"
 
 
@@ -145,19 +144,19 @@ def page_rules(
         is_global = table.global_index(index.name) is not None
         sees_index_alone = is_global or not fetch
         if sees_index_alone and not filter_names <= held:
-            raise ValidationException(
-                f"{_INVALID}Secondary index {index.name} does not project one or more filter "
-                f"attributes: {_listed(filter_names - held)}"
+            raise invalid_value(
+                f"Secondary index {index.name} does not project one or more filter attributes: "
+                f"{_listed(filter_names - held)}"
             )
         if is_global and request.Select == "ALL_ATTRIBUTES":
-            raise ValidationException(
-                f"{_INVALID}Select type ALL_ATTRIBUTES is not supported for global secondary "
-                f"index {index.name} because its projection type is not ALL"
+            raise invalid_value(
+                "Select type ALL_ATTRIBUTES is not supported for global secondary index "
+                f"{index.name} because its projection type is not ALL"
             )
         if is_global and fetch:
             assert projector is not None
-            raise ValidationException(
-                f"{_INVALID}Global secondary index {index.name} does not project "
+            raise invalid_value(
+                f"Global secondary index {index.name} does not project "
                 f"{_listed(projector.names - held)}"
             )
     return PageRules(

@@ -14,7 +14,7 @@ from dynactor.api.requests.call import DYNAMODB_STREAMS, Call
 from dynactor.api.requests.inputs import DescribeStreamInput
 from dynactor.api.requests.stream_arn import find_stream
 from dynactor.api.requests.validation_errors import detected
-from dynactor.model.errors import ValidationException
+from dynactor.model.errors import ValidationException, invalid_value
 from dynactor.model.limits import DESCRIBE_STREAM_SHARDS
 from dynactor.streams.shard import Shard
 
@@ -37,10 +37,7 @@ async def handle(call: Call[DescribeStreamInput]) -> bytes:
 
 def _check(request: DescribeStreamInput) -> None:
     if request.Limit is not None and request.Limit > DESCRIBE_STREAM_SHARDS:
-        raise ValidationException(
-            "One or more parameter values were invalid: Limit cannot be greater than the "
-            f"maximum: {DESCRIBE_STREAM_SHARDS}"
-        )
+        raise invalid_value(f"Limit cannot be greater than the maximum: {DESCRIBE_STREAM_SHARDS}")
     if request.ShardFilter is None:
         return
     if request.ShardFilter.Type is None:

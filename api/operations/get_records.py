@@ -15,10 +15,7 @@ from dynactor.api.requests.call import DYNAMODB_STREAMS, Call
 from dynactor.api.requests.inputs import GetRecordsInput
 from dynactor.api.requests.stream_arn import find_shard, find_stream
 from dynactor.model.definitions.table import StreamViewType
-from dynactor.model.errors import (
-    ExpiredIteratorException,
-    ValidationException,
-)
+from dynactor.model.errors import ExpiredIteratorException, ValidationException, invalid_value
 from dynactor.model.limits import GET_RECORDS, GET_RECORDS_BYTES, SHARD_ITERATOR_SECONDS
 from dynactor.streams import shard_iterator
 from dynactor.streams.change_record import ChangeRecord
@@ -33,10 +30,7 @@ async def handle(call: Call[GetRecordsInput]) -> bytes:
     request, database = call.request, call.database
     limit = request.Limit or GET_RECORDS
     if limit > GET_RECORDS:
-        raise ValidationException(
-            "One or more parameter values were invalid: Limit should be less than or equal to "
-            f"{GET_RECORDS}"
-        )
+        raise invalid_value(f"Limit should be less than or equal to {GET_RECORDS}")
     now_epoch_ms = int(database.clock.now_epoch_seconds() * _MILLISECONDS)
     cursor = _cursor(request.ShardIterator, now_epoch_ms)
     stream = find_stream(database, cursor.stream_arn)

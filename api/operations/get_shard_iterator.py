@@ -13,7 +13,7 @@ from dynactor.api.execution.operation import Effect, Location, Operation
 from dynactor.api.requests.call import DYNAMODB_STREAMS, Call
 from dynactor.api.requests.inputs import GetShardIteratorInput
 from dynactor.api.requests.stream_arn import find_shard, find_stream
-from dynactor.model.errors import TrimmedDataAccessException, ValidationException
+from dynactor.model.errors import TrimmedDataAccessException, ValidationException, invalid_value
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.streams import sequence_number, shard_iterator
 from dynactor.streams.sequence_number import SequenceNumber
@@ -82,7 +82,7 @@ def _commit_time_us(request: GetShardIteratorInput, now_epoch_seconds: float) ->
 
 
 def _refuse(fault: str) -> NoReturn:
-    raise ValidationException(f"One or more parameter values were invalid: {fault}")
+    raise invalid_value(f"{fault}")
 
 
 def _checked_counter(streams: StreamRegistry, shard: Shard, number: SequenceNumber) -> int:

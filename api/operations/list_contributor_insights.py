@@ -16,7 +16,7 @@ from dynactor.api.requests.call import Call
 from dynactor.api.requests.inputs import ListContributorInsightsInput
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.definitions.table import ContributorInsights, TableDefinition
-from dynactor.model.errors import ValidationException
+from dynactor.model.errors import invalid_value
 from dynactor.model.limits import LIST_CONTRIBUTOR_INSIGHTS_PAGE
 
 _decode_token: Final = json.Decoder(tuple[str, str]).decode
@@ -34,9 +34,7 @@ async def handle(call: Call[ListContributorInsightsInput]) -> bytes:
     request = call.request
     limit = request.MaxResults
     if limit is not None and limit < 1:
-        raise ValidationException(
-            "One or more parameter values were invalid: MaxResults must be at least 1"
-        )
+        raise invalid_value("MaxResults must be at least 1")
     found = {
         resource: insights
         for definition in await _definitions(call.database, request.TableName)
@@ -90,10 +88,7 @@ def _resource(token: str) -> _ListedResource:
     try:
         return _ListedResource(*_decode_token(token))
     except MsgspecError:
-        raise ValidationException(
-            "One or more parameter values were invalid: NextToken is not one of "
-            "ListContributorInsights"
-        ) from None
+        raise invalid_value("NextToken is not one of ListContributorInsights") from None
 
 
 OPERATION = Operation(

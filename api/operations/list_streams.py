@@ -14,7 +14,7 @@ from dynactor.api.execution.operation import Effect, Location, Operation
 from dynactor.api.requests.call import DYNAMODB_STREAMS, Call
 from dynactor.api.requests.inputs import ListStreamsInput
 from dynactor.api.requests.stream_arn import named
-from dynactor.model.errors import ValidationException
+from dynactor.model.errors import invalid_value
 from dynactor.model.limits import LIST_STREAMS_PAGE
 
 
@@ -23,9 +23,8 @@ async def handle(call: Call[ListStreamsInput]) -> bytes:
     request = call.request
     limit = request.Limit or LIST_STREAMS_PAGE
     if limit > LIST_STREAMS_PAGE:
-        raise ValidationException(
-            "One or more parameter values were invalid: Limit cannot be greater than the "
-            f"maximum allowed size: {LIST_STREAMS_PAGE}"
+        raise invalid_value(
+            f"Limit cannot be greater than the maximum allowed size: {LIST_STREAMS_PAGE}"
         )
     start = ("", "")
     if request.ExclusiveStartStreamArn is not None:

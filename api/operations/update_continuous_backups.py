@@ -10,9 +10,8 @@ from dynactor.api.requests.call import Call
 from dynactor.api.requests.foreign_arns import BACKUP_ARN_ERRORS
 from dynactor.api.requests.inputs import UpdateContinuousBackupsInput
 from dynactor.api.requests.table_arn import table_name
-from dynactor.model.errors import ValidationException
+from dynactor.model.errors import invalid_value
 from dynactor.model.limits import RECOVERY_DAYS
-from dynactor.model.tables.schema_rules import INVALID
 
 
 async def handle(call: Call[UpdateContinuousBackupsInput]) -> bytes:
@@ -22,9 +21,8 @@ async def handle(call: Call[UpdateContinuousBackupsInput]) -> bytes:
     if wanted.PointInTimeRecoveryEnabled:
         period_days = wanted.RecoveryPeriodInDays or RECOVERY_DAYS
     elif wanted.RecoveryPeriodInDays is not None:
-        raise ValidationException(
-            f"{INVALID}RecoveryPeriodInDays cannot be specified when PointInTimeRecoveryEnabled "
-            "is false"
+        raise invalid_value(
+            "RecoveryPeriodInDays cannot be specified when PointInTimeRecoveryEnabled is false"
         )
     await call.database.ask(UpdateRecovery(name, period_days))
     return continuous_backups.describe(call.database, name)

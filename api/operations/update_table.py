@@ -21,9 +21,8 @@ from dynactor.api.requests.table_request import (
     stream_change,
     throughput,
 )
-from dynactor.model.errors import ValidationException
+from dynactor.model.errors import ValidationException, invalid_value
 from dynactor.model.tables.global_index_rules import GlobalIndexUpdate
-from dynactor.model.tables.schema_rules import INVALID
 from dynactor.model.tables.table_edits import TableEdit, check_edit
 
 
@@ -76,9 +75,9 @@ def _check_index_updates(updates: list[inputs.GlobalSecondaryIndexUpdateShape]) 
     for update in updates:
         actions = sum(map(bool, (update.Update, update.Create, update.Delete)))
         if actions == 0:
-            raise ValidationException(f"{INVALID}One of {_INDEX_ACTIONS} must not be null")
+            raise invalid_value(f"One of {_INDEX_ACTIONS} must not be null")
         if actions > 1:
-            raise ValidationException(f"{INVALID}Only one of {_INDEX_ACTIONS} may be specified")
+            raise invalid_value(f"Only one of {_INDEX_ACTIONS} may be specified")
 
 
 def _index_update(shape: inputs.UpdateGlobalSecondaryIndexActionShape) -> GlobalIndexUpdate:

@@ -11,9 +11,8 @@ from dynactor.model.access.document import MissingElement, PolicyError
 from dynactor.model.access.new_resource_policy import check_new
 from dynactor.model.access.policy import parse_policy
 from dynactor.model.definitions.table import TableDefinition
-from dynactor.model.errors import ValidationException
+from dynactor.model.errors import ValidationException, invalid_value
 from dynactor.model.tables.policy_rules import check_size
-from dynactor.model.tables.schema_rules import INVALID
 
 _ARN_FIELDS: Final = 6
 _PARTITION: Final = "aws"
@@ -63,7 +62,7 @@ def check_policy(text: str, *, is_of_stream: bool = False) -> None:
 
 
 def _invalid(reason: str) -> ValidationException:
-    return ValidationException(f"{INVALID}Invalid policy document: {reason}")
+    return invalid_value(f"Invalid policy document: {reason}")
 
 
 def is_of_stream(arn: str) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from dynactor.model.errors import ResourceNotFoundException, ValidationException
-from dynactor.model.tables.schema_rules import INVALID
+from dynactor.model.errors import ResourceNotFoundException, ValidationException, invalid_value
 
 _TABLE_ARN: Final = re.compile(r"arn:[^:]+:dynamodb:[^:]+:[0-9]+:table/([a-zA-Z0-9_.-]{3,255})\Z")
 
@@ -25,9 +24,7 @@ def invalid(arn: str, member: str = "TableArn") -> ValidationException:
     The prefix is that of October 2026. The name of a backup's ARN is inferred.
     """
     label = member if member == "BackupArn" else "TableArn"
-    return ValidationException(
-        f"{INVALID}Invalid {label}: Invalid ResourceArn provided as input {arn}"
-    )
+    return invalid_value(f"Invalid {label}: Invalid ResourceArn provided as input {arn}")
 
 
 def no_such_resource(resource_arn: str) -> ResourceNotFoundException:

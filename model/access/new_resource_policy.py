@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from dynactor.model.access.policy import Policy, PolicyStatement
-from dynactor.model.errors import ValidationException
+from dynactor.model.errors import ValidationException, invalid_value
 
 _STREAM_ACTIONS: Final = frozenset(
     f"dynamodb:{name}".lower()
@@ -35,9 +35,9 @@ def check_new(policy: Policy, *, is_of_stream: bool) -> None:
         for action in statement.actions:
             if action.literal in _STREAM_ACTIONS:
                 # Inferred.
-                raise ValidationException(
-                    "One or more parameter values were invalid: Invalid policy document: Action "
-                    f"{action.literal} is not supported in the policy of a table"
+                raise invalid_value(
+                    f"Invalid policy document: Action {action.literal} is not supported in the "
+                    "policy of a table"
                 )
 
 

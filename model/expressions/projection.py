@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from dynactor.model.errors import ValidationException
+from dynactor.model.errors import ValidationException, invalid_value
 from dynactor.model.expressions.parser import invalid, projection_tree
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.values import attribute_value, document_path
@@ -45,8 +45,5 @@ def projector_of_names(names: Sequence[str]) -> Projector:
         attribute_value.check_name(name)
     for at, name in enumerate(names):
         if name in names[:at]:
-            raise ValidationException(
-                "One or more parameter values were invalid: "
-                f"Duplicate value in attribute name: {name}"
-            )
+            raise invalid_value(f"Duplicate value in attribute name: {name}")
     return Projector(document_path.branches((name,) for name in names))

@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from dynactor.model.errors import ValidationException
+from dynactor.model.errors import ValidationException, invalid_value
 from dynactor.model.expressions import condition
 from dynactor.model.expressions.condition import Attribute, Constant, NestedValue, Node, Operand
 from dynactor.model.expressions.condition_binding import parse_condition
@@ -264,10 +264,7 @@ def _unsupported() -> ValidationException:
 def _check_values(term: SortCondition, attribute: KeyAttribute) -> None:
     for value in term.values:
         if data_type(value) != attribute.type:
-            raise ValidationException(
-                "One or more parameter values were invalid: Condition parameter type does not "
-                "match schema type"
-            )
+            raise invalid_value("Condition parameter type does not match schema type")
         if value[attribute.type] == "" and attribute.type != "N":
             kind = "string" if attribute.type == "S" else "binary"
             raise ValidationException(

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from dynactor.model.errors import ValidationException
+from dynactor.model.errors import ValidationException, invalid_value
 from dynactor.model.expressions import condition, update
 from dynactor.model.expressions.condition import Attribute, Condition, Constant, Node
 from dynactor.model.expressions.condition_binding import SIGNS
@@ -33,7 +33,6 @@ from dynactor.model.values.attribute_value import (
 
 Members: TypeAlias = Mapping[str, Any]
 
-_INVALID: Final = "One or more parameter values were invalid: "
 
 # The least and the largest number of values of each operator; None for no bound.
 _ARGUMENTS: Final[dict[str, tuple[int, int | None]]] = {
@@ -116,37 +115,31 @@ def _expected(name: str, members: Members) -> Node:
     values = members.get("AttributeValueList")
     exists = members.get("Exists")
     if value is not None and values is not None:
-        raise ValidationException(
-            f"{_INVALID}Value and AttributeValueList cannot be used together for Attribute: {name}"
+        raise invalid_value(
+            f"Value and AttributeValueList cannot be used together for Attribute: {name}"
         )
     if operator is not None:
         if exists is not None:
-            raise ValidationException(
-                f"{_INVALID}Exists and ComparisonOperator cannot be used together for "
-                f"Attribute: {name}"
+            raise invalid_value(
+                f"Exists and ComparisonOperator cannot be used together for Attribute: {name}"
             )
         if operator not in ("NULL", "NOT_NULL") and value is None and values is None:
-            raise ValidationException(
-                f"{_INVALID}Value or AttributeValueList must be used with ComparisonOperator: "
-                f"{operator} for Attribute: {name}"
+            raise invalid_value(
+                f"Value or AttributeValueList must be used with ComparisonOperator: {operator} for "
+                f"Attribute: {name}"
             )
         return _comparison(name, operator, values or ([] if value is None else [value]))
     if values is not None:
-        raise ValidationException(
-            f"{_INVALID}AttributeValueList can only be used with a ComparisonOperator for "
-            f"Attribute: {name}"
+        raise invalid_value(
+            f"AttributeValueList can only be used with a ComparisonOperator for Attribute: {name}"
         )
     if exists is False:
         if value is not None:
-            raise ValidationException(
-                f"{_INVALID}Value cannot be used when Exists is false for Attribute: {name}"
-            )
+            raise invalid_value(f"Value cannot be used when Exists is false for Attribute: {name}")
         return condition.NotExists(Attribute(name))
     if value is None:
         shown = "null" if exists is None else "true"
-        raise ValidationException(
-            f"{_INVALID}Value must be provided when Exists is {shown} for Attribute: {name}"
-        )
+        raise invalid_value(f"Value must be provided when Exists is {shown} for Attribute: {name}")
     attribute_value.check(value)
     return condition.Equal(Attribute(name), Constant(value))
 
@@ -194,19 +187,15 @@ def _check_arguments(operator: str, values: list[AttributeValue]) -> None:
         attribute_value.check(value)
     least, most = _ARGUMENTS[operator]
     if len(values) < least or (most is not None and len(values) > most):
-        raise ValidationException(
-            f"{_INVALID}Invalid number of argument(s) for the {operator} ComparisonOperator"
-        )
+        raise invalid_value(f"Invalid number of argument(s) for the {operator} ComparisonOperator")
     if len({data_type(value) for value in values}) > 1:
-        raise ValidationException(
-            f"{_INVALID}AttributeValues inside AttributeValueList must be of same type"
-        )
+        raise invalid_value("AttributeValues inside AttributeValueList must be of same type")
     allowed = _TYPES.get(operator)
     for value in values:
         if allowed is not None and data_type(value) not in allowed:
-            raise ValidationException(
-                f"{_INVALID}ComparisonOperator {operator} is not valid for {data_type(value)} "
-                "AttributeValue type"
+            raise invalid_value(
+                f"ComparisonOperator {operator} is not valid for {data_type(value)} AttributeValue "
+                "type"
             )
     if operator == "BETWEEN" and condition.compare(*values) == 1:
         raise ValidationException(
@@ -289,8 +278,8 @@ def _action(name: str, members: Members) -> update.Action:
     value = members.get("Value")
     if value is None:
         if action != "DELETE":
-            raise ValidationException(
-                f"{_INVALID}Only DELETE action is allowed when no attribute value is specified"
+            raise invalid_value(
+                "Only DELETE action is allowed when no attribute value is specified"
             )
         return update.RemoveAction((name,))
     attribute_value.check(value)
@@ -299,13 +288,9 @@ def _action(name: str, members: Members) -> update.Action:
         return update.SetAction((name,), update.GivenValue(value))
     if action == "ADD":
         if type_name not in _ADDABLE_TYPES:
-            raise ValidationException(
-                f"{_INVALID}ADD action is not supported for the type {type_name}"
-            )
+            raise invalid_value(f"ADD action is not supported for the type {type_name}")
         return update.AddAction((name,), value)
     assert action == "DELETE"
     if type_name not in SET_TYPES:
-        raise ValidationException(
-            f"{_INVALID}DELETE action with value is not supported for the type {type_name}"
-        )
+        raise invalid_value(f"DELETE action with value is not supported for the type {type_name}")
     return update.DeleteAction((name,), value)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from dynactor.model.errors import ValidationException
+from dynactor.model.errors import ValidationException, invalid_value
 from dynactor.model.limits import NESTING_LEVELS
 from dynactor.model.partiql import syntax
 from dynactor.model.partiql.syntax import Expression
@@ -173,9 +173,8 @@ def _set(elements: tuple[Expression, ...], token: StatementToken, place: str) ->
     if len(types) > 1:
         raise ValidationException(_ONLY_STRINGS_AND_NUMBERS)
     if types == {"N"} and len(set(contents)) < len(contents):
-        raise ValidationException(
-            f"One or more parameter values were invalid: Input collection "
-            f"[{', '.join(written)}] contains duplicates! under {place}"
+        raise invalid_value(
+            f"Input collection [{', '.join(written)}] contains duplicates! under {place}"
         )
     return {_SETS[types.pop()]: contents}
 

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from dynactor.model.errors import ValidationException
+from dynactor.model.errors import ValidationException, invalid_value
 from dynactor.model.expressions import condition
 from dynactor.model.expressions.condition import Attribute, Condition, Constant, Node
 from dynactor.model.key_conditions import key_range
@@ -227,10 +227,7 @@ def _check_filter_types(nodes: Sequence[Node], schema: KeySchema) -> None:
             case _:
                 for name, value in _compared(node):
                     if name in types and types[name] not in value:
-                        raise ValidationException(
-                            "One or more parameter values were invalid: Condition parameter "
-                            "type does not match schema type"
-                        )
+                        raise invalid_value("Condition parameter type does not match schema type")
 
 
 def _compared(node: Node) -> list[tuple[str, AttributeValue]]:

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from dynactor.model.definitions.table import BillingMode, GlobalIndex, TableDefinition
-from dynactor.model.errors import ValidationException
+from dynactor.model.errors import invalid_value
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.limits import THROUGHPUT_DECREASES_PER_DAY
 from dynactor.model.tables import schema_rules, throughput_rules
@@ -22,7 +22,6 @@ from dynactor.model.tables.global_index_rules import (
     new_global_index,
     with_other_throughput,
 )
-from dynactor.model.tables.schema_rules import INVALID
 
 
 def updated(
@@ -89,9 +88,9 @@ def _updated(
 ) -> GlobalIndex:
     name = index.definition.name
     if update == GlobalIndexUpdate(name):
-        raise ValidationException(
-            f"{INVALID}One of ProvisionedThroughput, OnDemandThroughput, WarmThroughput must be "
-            f"specified for index: {name}"
+        raise invalid_value(
+            "One of ProvisionedThroughput, OnDemandThroughput, WarmThroughput must be specified "
+            f"for index: {name}"
         )
     throughput = index.throughput
     if update.throughput is not None:
@@ -167,10 +166,9 @@ def _check_same_types(
         if known.get(attribute.name, attribute) == attribute:
             continue
         existing = next(each for each in keys if attribute.name in each.names)
-        raise ValidationException(
-            f"{INVALID}Attributes cannot be redefined. Please check that your attribute has the "
-            f"same type as previously defined. Existing schema: {_shown(existing)} "
-            f"New schema: {_shown(key)}"
+        raise invalid_value(
+            "Attributes cannot be redefined. Please check that your attribute has the same type as "
+            f"previously defined. Existing schema: {_shown(existing)} New schema: {_shown(key)}"
         )
 
 

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 
 from dynactor.model.definitions.index import IndexDefinition
 from dynactor.model.definitions.table import BillingMode, GlobalIndex, Throughput
-from dynactor.model.errors import ValidationException
+from dynactor.model.errors import invalid_value
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.limits import GLOBAL_INDEX_KEY_ATTRIBUTES, GLOBAL_INDEXES
 from dynactor.model.tables import schema_rules, throughput_rules
-from dynactor.model.tables.schema_rules import INVALID, KeyElement, NewIndex
+from dynactor.model.tables.schema_rules import KeyElement, NewIndex
 
 
 class NewGlobalIndex(NewIndex, frozen=True):
@@ -45,7 +45,7 @@ def new_index_keys(
     if indexes is None:
         return []
     if not indexes:
-        raise ValidationException(f"{INVALID}List of GlobalSecondaryIndexes is empty")
+        raise invalid_value("List of GlobalSecondaryIndexes is empty")
     return [_key(index.key_schema, definitions) for index in indexes]
 
 
@@ -69,8 +69,8 @@ def new_table_indexes(
         )
         taken.add(index.name)
     if len(made) > GLOBAL_INDEXES:
-        raise ValidationException(
-            f"{INVALID}GlobalSecondaryIndex count exceeds the per-table limit of {GLOBAL_INDEXES}"
+        raise invalid_value(
+            f"GlobalSecondaryIndex count exceeds the per-table limit of {GLOBAL_INDEXES}"
         )
     return tuple(made)
 
@@ -111,15 +111,14 @@ def _key(elements: Sequence[KeyElement], definitions: Sequence[KeyAttribute]) ->
     roles = [element.role for element in elements]
     partitions = roles.count("HASH")
     if "RANGE" in roles[:partitions]:
-        raise ValidationException(
-            f"{INVALID}All HASH key attributes must precede RANGE key attributes in the KeySchema"
+        raise invalid_value(
+            "All HASH key attributes must precede RANGE key attributes in the KeySchema"
         )
     key = KeySchema(attributes[:partitions], attributes[partitions:])
     for role, role_attributes in (("HASH", key.partition), ("RANGE", key.sort)):
         if len(role_attributes) > GLOBAL_INDEX_KEY_ATTRIBUTES:
-            raise ValidationException(
-                f"{INVALID}The KeySchema exceeds the maximum allowed number of {role} key "
-                "attributes"
+            raise invalid_value(
+                f"The KeySchema exceeds the maximum allowed number of {role} key attributes"
             )
     return key
 
@@ -138,7 +137,7 @@ def with_other_throughput(
     for member, value in (("OnDemandThroughput", on_demand), ("WarmThroughput", warm)):
         if value == {}:
             # AWS refuses this; the text is inferred.
-            raise ValidationException(f"{INVALID}{member} is empty for index: {name}")
+            raise invalid_value(f"{member} is empty for index: {name}")
     if on_demand is not None:
         limits = throughput_rules.on_demand_limits(
             billing_mode,
@@ -160,7 +159,7 @@ def check_named_once(names: Sequence[str]) -> None:
     """Refuse two changes of one index in a request; raises ``ValidationException``."""
     for at, name in enumerate(names):
         if name in names[:at]:
-            raise ValidationException(
-                f"{INVALID}Only one global secondary index update per index is allowed "
-                f"simultaneously. Index: {name}"
+            raise invalid_value(
+                "Only one global secondary index update per index is allowed simultaneously. "
+                f"Index: {name}"
             )

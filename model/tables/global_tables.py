@@ -12,15 +12,15 @@ from dynactor.model.errors import (
     GlobalTableNotFoundException,
     ResourceNotFoundException,
     ValidationException,
+    invalid_value,
 )
-from dynactor.model.tables.schema_rules import INVALID
 
 
 def not_supported() -> ValidationException:
     """The error of an operation that would add a region to a global table of 2017."""
-    return ValidationException(
-        f"{INVALID}DynamoDB global tables version 2017.11.29 is not supported. We recommend using "
-        "DynamoDB global tables version 2019.11.21, instead of version 2017.11.29 (Legacy)."
+    return invalid_value(
+        "DynamoDB global tables version 2017.11.29 is not supported. We recommend using DynamoDB "
+        "global tables version 2019.11.21, instead of version 2017.11.29 (Legacy)."
     )
 
 

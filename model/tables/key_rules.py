@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from dynactor.model.definitions.index import SHORT_KEY_CHARACTERS, IndexDefinition, part_size_bytes
 from dynactor.model.definitions.table import TableDefinition
-from dynactor.model.errors import ValidationException
+from dynactor.model.errors import ValidationException, invalid_value
 from dynactor.model.key_conditions.key_condition import KeyCondition
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.limits import PARTITION_KEY_BYTES, SORT_KEY_BYTES
@@ -18,7 +18,6 @@ from dynactor.model.values import attribute_value
 from dynactor.model.values.attribute_value import AttributeValue
 from dynactor.model.values.item import Item
 
-_INVALID = "One or more parameter values were invalid: "
 NO_MATCH = "The provided key element does not match the schema"
 
 
@@ -27,11 +26,11 @@ def check_item_key(schema: KeySchema, item: Item) -> None:
     for attribute in schema.attributes:
         value = item.get(attribute.name)
         if value is None:
-            raise ValidationException(f"{_INVALID}Missing the key {attribute.name} in the item")
+            raise invalid_value(f"Missing the key {attribute.name} in the item")
         if attribute.type not in value:
-            raise ValidationException(
-                f"{_INVALID}Type mismatch for key {attribute.name} expected: {attribute.type} "
-                f"actual: {attribute_value.data_type(value)}"
+            raise invalid_value(
+                f"Type mismatch for key {attribute.name} expected: {attribute.type} actual: "
+                f"{attribute_value.data_type(value)}"
             )
     _check_sizes(schema, item)
 
@@ -85,13 +84,11 @@ def check_condition_size(condition: KeyCondition) -> None:
 
 def _too_long(role: KeyRole) -> ValidationException:
     if role == "HASH":
-        return ValidationException(
-            f"{_INVALID}Size of hashkey has exceeded the maximum size limit of"
-            f"{PARTITION_KEY_BYTES} bytes"
+        return invalid_value(
+            f"Size of hashkey has exceeded the maximum size limit of{PARTITION_KEY_BYTES} bytes"
         )
-    return ValidationException(
-        f"{_INVALID}Aggregated size of all range keys has exceeded the size limit of "
-        f"{SORT_KEY_BYTES} bytes"
+    return invalid_value(
+        f"Aggregated size of all range keys has exceeded the size limit of {SORT_KEY_BYTES} bytes"
     )
 
 
@@ -206,9 +203,9 @@ def _check_index_key(
 def _index_key_mismatch(
     index: IndexDefinition, attribute: KeyAttribute, actual_type: str
 ) -> ValidationException:
-    return ValidationException(
-        f"{_INVALID}Type mismatch for Index Key {attribute.name} Expected: {attribute.type} "
-        f"Actual: {actual_type} IndexName: {index.name}"
+    return invalid_value(
+        f"Type mismatch for Index Key {attribute.name} Expected: {attribute.type} Actual: "
+        f"{actual_type} IndexName: {index.name}"
     )
 
 
@@ -256,7 +253,6 @@ def check_no_key_updated(schema: KeySchema, updated: frozenset[str]) -> None:
     """Check that an update changes no key attribute; raises ``ValidationException``."""
     for attribute in schema.attributes:
         if attribute.name in updated:
-            raise ValidationException(
-                f"{_INVALID}Cannot update attribute {attribute.name}. "
-                "This attribute is part of the key"
+            raise invalid_value(
+                f"Cannot update attribute {attribute.name}. This attribute is part of the key"
             )

@@ -11,9 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dynactor.model.definitions.table import AttachedPolicy
-from dynactor.model.errors import PolicyNotFoundException, ValidationException
+from dynactor.model.errors import PolicyNotFoundException, invalid_value
 from dynactor.model.limits import RESOURCE_POLICY_BYTES
-from dynactor.model.tables.schema_rules import INVALID
 
 # The expected revision of a resource without a policy.
 NO_POLICY: Final = "NO_POLICY"
@@ -37,9 +36,7 @@ class PolicyChange(Struct, frozen=True):
 def check_size(text: str) -> None:
     """Refuse a text that is too large for a policy; raises ``ValidationException``."""
     if len(text.encode()) > RESOURCE_POLICY_BYTES:
-        raise ValidationException(
-            f"{INVALID}Maximum policy size of {RESOURCE_POLICY_BYTES} bytes exceeded"
-        )
+        raise invalid_value(f"Maximum policy size of {RESOURCE_POLICY_BYTES} bytes exceeded")
 
 
 def new_policy(text: str, now_epoch_seconds: float, stream_label: str = "") -> AttachedPolicy:

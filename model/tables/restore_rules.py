@@ -19,10 +19,10 @@ from msgspec.structs import replace
 from dynactor.model.account import REGION
 from dynactor.model.definitions.index import IndexDefinition
 from dynactor.model.definitions.table import BillingMode, GlobalIndex, TableDefinition, Throughput
-from dynactor.model.errors import ValidationException
+from dynactor.model.errors import invalid_value
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.tables.global_index_rules import NewGlobalIndex
-from dynactor.model.tables.schema_rules import INVALID, KeyElement, NewIndex, used_names
+from dynactor.model.tables.schema_rules import KeyElement, NewIndex, used_names
 from dynactor.model.tables.table_rules import NewTable, define
 
 
@@ -124,9 +124,7 @@ def _match(wanted: NewIndex, originals: Mapping[str, IndexDefinition]) -> str:
             and set(wanted.non_key_attributes or ()) == set(restored_index.non_key_attributes or ())
         ):
             return name
-    raise ValidationException(
-        f"{INVALID}Index {wanted.name} does not match any index of the source table"
-    )
+    raise invalid_value(f"Index {wanted.name} does not match any index of the source table")
 
 
 def _as_new(index: IndexDefinition) -> NewIndex:

@@ -8,19 +8,17 @@ don't cover. Such a message is DynamoDB Local's, or is worded like a similar mes
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from dynactor.model.definitions.index import IndexDefinition, Projection, ProjectionType
 from dynactor.model.definitions.table import TABLE_INDEX_ID
-from dynactor.model.errors import ValidationException
+from dynactor.model.errors import ValidationException, invalid_value
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.limits import LOCAL_INDEXES, PROJECTED_ATTRIBUTES
 
 KeyRole: TypeAlias = Literal["HASH", "RANGE"]
-
-INVALID: Final = "One or more parameter values were invalid: "
 
 
 class KeyElement(Struct, frozen=True):
@@ -68,10 +66,10 @@ def key_attributes(
     """The attributes of any key, in its order; raises ``ValidationException``."""
     defined = {definition.name: definition for definition in definitions}
     if any(element.name not in defined for element in elements):
-        raise ValidationException(
-            f"{INVALID}Some index key attributes are not defined in AttributeDefinitions. "
-            f"Keys: {_listed(element.name for element in elements)}, "
-            f"AttributeDefinitions: {_listed(definition.name for definition in definitions)}"
+        raise invalid_value(
+            "Some index key attributes are not defined in AttributeDefinitions. Keys: "
+            f"{_listed(element.name for element in elements)}, AttributeDefinitions: "
+            f"{_listed(definition.name for definition in definitions)}"
         )
     if len({element.name for element in elements}) < len(elements):
         raise ValidationException(
@@ -91,11 +89,11 @@ def local_keys(
     if indexes is None:
         return []
     if not indexes:
-        raise ValidationException(f"{INVALID}List of LocalSecondaryIndexes is empty")
+        raise invalid_value("List of LocalSecondaryIndexes is empty")
     if not table.sort:
-        raise ValidationException(
-            f"{INVALID}Table KeySchema does not have a range key, "
-            "which is required when specifying a LocalSecondaryIndex"
+        raise invalid_value(
+            "Table KeySchema does not have a range key, which is required when specifying a "
+            "LocalSecondaryIndex"
         )
     return [_local_index_key(index, table, definitions) for index in indexes]
 
@@ -111,8 +109,8 @@ def local_indexes(
         check_new_name(index.name, made)
         made[index.name] = IndexDefinition(index_id, index.name, key, projection)
     if len(indexes) > LOCAL_INDEXES:
-        raise ValidationException(
-            f"{INVALID}Number of LocalSecondaryIndexes exceeds per-table limit of {LOCAL_INDEXES}"
+        raise invalid_value(
+            f"Number of LocalSecondaryIndexes exceeds per-table limit of {LOCAL_INDEXES}"
         )
     return tuple(made.values())
 
@@ -120,7 +118,7 @@ def local_indexes(
 def check_new_name(name: str, taken: Collection[str]) -> None:
     """Refuse a second index, local or global, of the same name; raises ``ValidationException``."""
     if name in taken:
-        raise ValidationException(f"{INVALID}Duplicate index name: {name}")
+        raise invalid_value(f"Duplicate index name: {name}")
 
 
 def _local_index_key(
@@ -128,14 +126,12 @@ def _local_index_key(
 ) -> KeySchema:
     key = _key(index.key_schema, definitions)
     if not key.sort:
-        raise ValidationException(
-            f"{INVALID}Index KeySchema does not have a range key for index: {index.name}"
-        )
+        raise invalid_value(f"Index KeySchema does not have a range key for index: {index.name}")
     if key.partition != table.partition:
-        raise ValidationException(
-            f"{INVALID}Index KeySchema does not have the same leading hash key as table "
-            f"KeySchema for index: {index.name}. index hash key: {key.partition[0].name}, "
-            f"table hash key: {table.partition[0].name}"
+        raise invalid_value(
+            "Index KeySchema does not have the same leading hash key as table KeySchema for index: "
+            f"{index.name}. index hash key: {key.partition[0].name}, table hash key: "
+            f"{table.partition[0].name}"
         )
     return key
 
@@ -143,22 +139,19 @@ def _local_index_key(
 def index_projection(index: NewIndex) -> Projection:
     """The requested projection of an index; raises ``ValidationException``."""
     if index.projection_type is None:
-        raise ValidationException(f"{INVALID}Unknown ProjectionType: null")
+        raise invalid_value("Unknown ProjectionType: null")
     names = index.non_key_attributes
     if index.projection_type != "INCLUDE":
         if names is not None:
-            raise ValidationException(
-                f"{INVALID}ProjectionType is {index.projection_type}, "
-                "but NonKeyAttributes is specified"
+            raise invalid_value(
+                f"ProjectionType is {index.projection_type}, but NonKeyAttributes is specified"
             )
         return Projection(index.projection_type)
     if names is None:
-        raise ValidationException(
-            f"{INVALID}ProjectionType is INCLUDE, but NonKeyAttributes is not specified"
-        )
+        raise invalid_value("ProjectionType is INCLUDE, but NonKeyAttributes is not specified")
     if len(set(names)) < len(names):
         # AWS refuses this, too. AWS's message is unknown, so this one is our own.
-        raise ValidationException(f"{INVALID}Duplicate attribute name in NonKeyAttributes")
+        raise invalid_value("Duplicate attribute name in NonKeyAttributes")
     return Projection("INCLUDE", names)
 
 
@@ -171,9 +164,9 @@ def check_projected_count(indexes: Iterable[IndexDefinition]) -> None:
     projected = sum(len(index.projection.non_key_attributes) for index in indexes)
     if projected > PROJECTED_ATTRIBUTES:
         # AWS refuses this, too. AWS's message is unknown, so this one is our own.
-        raise ValidationException(
-            f"{INVALID}Number of projected attributes {projected} over all indexes exceeds "
-            f"per-table limit of {PROJECTED_ATTRIBUTES}"
+        raise invalid_value(
+            f"Number of projected attributes {projected} over all indexes exceeds per-table limit "
+            f"of {PROJECTED_ATTRIBUTES}"
         )
 
 
@@ -190,13 +183,13 @@ def check_definitions_used(
     if len(used) == len(names):
         return
     if not indexes:
-        raise ValidationException(
-            f"{INVALID}Number of attributes in KeySchema does not exactly match number of "
-            "attributes defined in AttributeDefinitions"
+        raise invalid_value(
+            "Number of attributes in KeySchema does not exactly match number of attributes defined "
+            "in AttributeDefinitions"
         )
-    raise ValidationException(
-        f"{INVALID}Some AttributeDefinitions are not used. AttributeDefinitions: "
-        f"{_listed(names)}, keys used: {_listed(name for name in names if name in used)}"
+    raise invalid_value(
+        f"Some AttributeDefinitions are not used. AttributeDefinitions: {_listed(names)}, keys "
+        f"used: {_listed(name for name in names if name in used)}"
     )
 
 

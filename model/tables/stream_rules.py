@@ -9,8 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dynactor.model.definitions.table import StreamSettings, StreamViewType
-from dynactor.model.errors import ValidationException
-from dynactor.model.tables.schema_rules import INVALID
+from dynactor.model.errors import ValidationException, invalid_value
 
 
 class StreamChange(Struct, frozen=True):
@@ -24,9 +23,7 @@ class StreamChange(Struct, frozen=True):
 def check(change: StreamChange) -> None:
     """Check the part of a StreamSpecification without its table; raises ``ValidationException``."""
     if change.enabled and change.view_type is None:
-        raise ValidationException(
-            f"{INVALID}If stream is being enabled then UpdateViewType is required"
-        )
+        raise invalid_value("If stream is being enabled then UpdateViewType is required")
     if not change.enabled and change.view_type is not None:
         raise ValidationException(
             "Invalid StreamViewType: Stream StreamEnabled was false but a StreamViewType was "
@@ -42,9 +39,8 @@ def new_table_stream(change: StreamChange | None) -> StreamSettings | None:
     if change is None:
         return None
     if not change.enabled and change.view_type is not None:
-        raise ValidationException(
-            f"{INVALID}Table is being created with a stream disabled, UpdateViewType should not "
-            "be specified"
+        raise invalid_value(
+            "Table is being created with a stream disabled, UpdateViewType should not be specified"
         )
     check(change)
     return None if change.view_type is None else StreamSettings(change.label, change.view_type)

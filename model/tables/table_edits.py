@@ -14,7 +14,7 @@ from dynactor.model.definitions.table import (
     TableDefinition,
     Throughput,
 )
-from dynactor.model.errors import ValidationException
+from dynactor.model.errors import ValidationException, invalid_value
 from dynactor.model.keys.key import KeyAttribute
 from dynactor.model.limits import THROUGHPUT_DECREASES_PER_DAY
 from dynactor.model.tables import (
@@ -31,7 +31,6 @@ from dynactor.model.tables import (
 )
 from dynactor.model.tables.global_index_rules import GlobalIndexUpdate, NewGlobalIndex
 from dynactor.model.tables.policy_rules import PolicyChange
-from dynactor.model.tables.schema_rules import INVALID
 from dynactor.model.tables.stream_rules import StreamChange
 from dynactor.model.tables.table_rules import after_update, checked_sse, settings_status
 
@@ -73,8 +72,8 @@ def check_edit(edit: TableEdit) -> None:
     if replace(edit, attribute_definitions=()) == TableEdit():
         raise ValidationException(NOTHING_TO_UPDATE)
     if edit.billing_mode == "PROVISIONED" and edit.throughput is None:
-        raise ValidationException(
-            f"{INVALID}ProvisionedThroughput must be specified when BillingMode is PROVISIONED"
+        raise invalid_value(
+            "ProvisionedThroughput must be specified when BillingMode is PROVISIONED"
         )
     throughput_rules.check_requested_mode(edit.billing_mode, edit.throughput)
     if edit.throughput is not None:
@@ -89,9 +88,7 @@ def check_edit(edit: TableEdit) -> None:
     schema_rules.check_definitions_differ(edit.attribute_definitions)
     for index in edit.index_creates:
         if not edit.attribute_definitions:
-            raise ValidationException(
-                f"{INVALID}AttributeDefinitions is not specified for index: {index.name}"
-            )
+            raise invalid_value(f"AttributeDefinitions is not specified for index: {index.name}")
     _check_combination(edit)
     if edit.stream is not None:
         stream_rules.check(edit.stream)
@@ -120,17 +117,11 @@ def _check_combination(edit: TableEdit) -> None:
     """Refuse changes that can't be combined in one request."""
     if edit.index_creates or edit.index_deletes:
         if edit.throughput is not None:
-            raise ValidationException(
-                f"{INVALID}You cannot create or delete index while updating table IOPS"
-            )
+            raise invalid_value("You cannot create or delete index while updating table IOPS")
         if edit.stream is not None:
-            raise ValidationException(
-                f"{INVALID}You cannot create or delete index while changing stream status"
-            )
+            raise invalid_value("You cannot create or delete index while changing stream status")
     if edit.throughput is not None and edit.stream is not None:
-        raise ValidationException(
-            f"{INVALID}You cannot modify stream status while updating table IOPS"
-        )
+        raise invalid_value("You cannot modify stream status while updating table IOPS")
     others = replace(edit, attribute_definitions=())
     # The warm throughput of a table and of its indexes changes in one request.
     warms_alone = replace(
@@ -146,9 +137,7 @@ def _check_combination(edit: TableEdit) -> None:
         if getattr(edit, member) is None:
             continue
         if replace(given, **{member: None}) != TableEdit():
-            raise ValidationException(
-                f"{INVALID}{words} modification must be the only operation in the request"
-            )
+            raise invalid_value(f"{words} modification must be the only operation in the request")
 
 
 def apply_edit(

@@ -23,7 +23,7 @@ from dynactor.model.definitions.table import (
     TableStatus,
     Throughput,
 )
-from dynactor.model.errors import ResourceInUseException, ValidationException
+from dynactor.model.errors import ResourceInUseException, ValidationException, invalid_value
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.tables import (
     changes_in_progress,
@@ -35,7 +35,7 @@ from dynactor.model.tables import (
     throughput_rules,
 )
 from dynactor.model.tables.global_index_rules import NewGlobalIndex
-from dynactor.model.tables.schema_rules import INVALID, KeyElement, NewIndex
+from dynactor.model.tables.schema_rules import KeyElement, NewIndex
 from dynactor.model.tables.stream_rules import StreamChange
 
 _DOING: Final[dict[TableStatus, str]] = {
@@ -155,7 +155,7 @@ def checked_sse(wanted: dict[str, Any] | None) -> dict[str, Any] | None:
     if wanted is None:
         return None
     if wanted.get("SSEType") == "AES256":
-        raise ValidationException(f"{INVALID}SSEType AES256 is not supported")
+        raise invalid_value("SSEType AES256 is not supported")
     return {**wanted, "SSEType": "KMS"} if wanted.get("Enabled") else None
 
 

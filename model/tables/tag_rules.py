@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from dynactor.model.errors import ValidationException
+from dynactor.model.errors import ValidationException, invalid_value
 from dynactor.model.limits import TAGS_PER_RESOURCE
-from dynactor.model.tables.schema_rules import INVALID
 
 Tags: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -28,20 +27,17 @@ def added(current: Tags, tags: Sequence[tuple[str, str]]) -> Tags:
     """The tags after adding some, or changing their values; raises ``ValidationException``."""
     keys = [key for key, _ in tags]
     if len(set(keys)) < len(keys):
-        raise ValidationException(f"{INVALID}Duplicate tag keys in Tags")
+        raise invalid_value("Duplicate tag keys in Tags")
     for key, value in tags:
         _check_characters("key", key)
         _check_characters("value", value)
     for key in keys:
         if key.lower().startswith(_RESERVED_PREFIX):
-            raise ValidationException(
-                f"{INVALID}Tag keys that begin with {_RESERVED_PREFIX} are reserved: {key}"
-            )
+            raise invalid_value(f"Tag keys that begin with {_RESERVED_PREFIX} are reserved: {key}")
     throttling = dict(tags).get(THROTTLING_TAG, "auto")
     if throttling not in _THROTTLING_VALUES:
-        raise ValidationException(
-            f"{INVALID}The tag {THROTTLING_TAG} must be one of "
-            f"{', '.join(_THROTTLING_VALUES)}: {throttling}"
+        raise invalid_value(
+            f"The tag {THROTTLING_TAG} must be one of {', '.join(_THROTTLING_VALUES)}: {throttling}"
         )
     merged = {**dict(current), **dict(tags)}
     if len(merged) > TAGS_PER_RESOURCE:
@@ -60,7 +56,7 @@ def _check_characters(part: str, text: str) -> None:
     for character in text:
         if character in _PUNCTUATION or character.isalnum() or character.isspace():
             continue
-        raise ValidationException(
-            f"{INVALID}The tag {part} {text} has a character that is not allowed. Allowed are "
-            f"letters, white space, digits and {' '.join(_PUNCTUATION)}"
+        raise invalid_value(
+            f"The tag {part} {text} has a character that is not allowed. Allowed are letters, "
+            f"white space, digits and {' '.join(_PUNCTUATION)}"
         )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dynactor.model.definitions.table import BillingMode, TableDefinition, Throughput
-from dynactor.model.errors import LimitExceededException, ValidationException
+from dynactor.model.errors import LimitExceededException, ValidationException, invalid_value
 from dynactor.model.limits import (
     ON_DEMAND_READ_UNITS,
     ON_DEMAND_WRITE_UNITS,
@@ -21,7 +21,6 @@ from dynactor.model.limits import (
     THROUGHPUT_DECREASES_PER_DAY,
     THROUGHPUT_UNITS,
 )
-from dynactor.model.tables.schema_rules import INVALID
 
 NO_LIMIT = -1
 ON_DEMAND_THROUGHPUT = Throughput(0, 0)
@@ -38,9 +37,9 @@ def check_of_new_table(
     if billing_mode == "PAY_PER_REQUEST":
         return
     if throughput is None:
-        raise ValidationException(
-            f"{INVALID}ReadCapacityUnits and WriteCapacityUnits must both be specified "
-            "when BillingMode is PROVISIONED"
+        raise invalid_value(
+            "ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is "
+            "PROVISIONED"
         )
     _check_in_bounds(throughput)
     check_most(throughput, region)
@@ -49,18 +48,17 @@ def check_of_new_table(
 def check_requested_mode(billing_mode: BillingMode | None, throughput: Throughput | None) -> None:
     """Refuse a request with throughput and the on-demand mode; raises ``ValidationException``."""
     if billing_mode == "PAY_PER_REQUEST" and throughput is not None:
-        raise ValidationException(
-            f"{INVALID}ProvisionedThroughput cannot be specified when BillingMode is "
-            "PAY_PER_REQUEST"
+        raise invalid_value(
+            "ProvisionedThroughput cannot be specified when BillingMode is PAY_PER_REQUEST"
         )
 
 
 def check_mode_of_table(billing_mode: BillingMode) -> None:
     """Refuse provisioned throughput for a table with this mode; raises ``ValidationException``."""
     if billing_mode == "PAY_PER_REQUEST":
-        raise ValidationException(
-            f"{INVALID}Neither ReadCapacityUnits nor WriteCapacityUnits can be specified "
-            "when BillingMode is PAY_PER_REQUEST"
+        raise invalid_value(
+            "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is "
+            "PAY_PER_REQUEST"
         )
 
 
@@ -93,14 +91,12 @@ def check_of_index(
     """
     if billing_mode == "PAY_PER_REQUEST":
         if throughput is not None:
-            raise ValidationException(
-                f"{INVALID}ProvisionedThroughput should not be specified for index: {name} "
-                "when BillingMode is PAY_PER_REQUEST"
+            raise invalid_value(
+                f"ProvisionedThroughput should not be specified for index: {name} when BillingMode "
+                "is PAY_PER_REQUEST"
             )
     elif throughput is None and with_new_table:
-        raise ValidationException(
-            f"{INVALID}ProvisionedThroughput is not specified for index: {name}"
-        )
+        raise invalid_value(f"ProvisionedThroughput is not specified for index: {name}")
     elif throughput is None:
         raise _missing_for([name])
     elif not with_new_table:
@@ -114,9 +110,7 @@ def check_none_missing(names: Sequence[str]) -> None:
 
 
 def _missing_for(names: Sequence[str]) -> ValidationException:
-    return ValidationException(
-        f"{INVALID}ProvisionedThroughput must be specified for index: {','.join(names)}"
-    )
+    return invalid_value(f"ProvisionedThroughput must be specified for index: {','.join(names)}")
 
 
 def check_bounds_of_index(name: str, throughput: Throughput, region: str) -> None:
@@ -269,14 +263,11 @@ def on_demand_limits(
         requirement = "table BillingMode is PROVISIONED."
         if not with_new_table:
             requirement = "the table BillingMode is PROVISIONED"
-        raise ValidationException(
-            f"{INVALID}{name} for OnDemandThroughput cannot be specified when {requirement}"
-        )
+        raise invalid_value(f"{name} for OnDemandThroughput cannot be specified when {requirement}")
     for name, units in wanted.items():
         if units != NO_LIMIT and units < 1:
-            raise ValidationException(
-                f"{INVALID}Requested {name} for OnDemandThroughput for {subject} is outside of "
-                "valid range"
+            raise invalid_value(
+                f"Requested {name} for OnDemandThroughput for {subject} is outside of valid range"
             )
     return {**(current or {}), **wanted} or None
 
@@ -294,19 +285,19 @@ def warm(
     most = {"ReadUnitsPerSecond": TABLE_READ_UNITS, "WriteUnitsPerSecond": TABLE_WRITE_UNITS}
     for name, units in wanted.items():
         if units < initial[name]:
-            raise ValidationException(
-                f"{INVALID}Requested {name} for WarmThroughput for {subject} is lower than "
+            raise invalid_value(
+                f"Requested {name} for WarmThroughput for {subject} is lower than "
                 f"{_initial(billing_mode, name)}"
             )
         if units < least[name]:
-            raise ValidationException(
-                f"{INVALID}Requested {name} for WarmThroughput for {subject} is lower than current "
+            raise invalid_value(
+                f"Requested {name} for WarmThroughput for {subject} is lower than current "
                 "WarmThroughput, decreasing WarmThroughput is not supported"
             )
         if units > most[name]:
-            raise ValidationException(
-                f"{INVALID}Requested {name} for WarmThroughput for {subject} is higher than the "
-                f"per-table limit of {most[name]}"
+            raise invalid_value(
+                f"Requested {name} for WarmThroughput for {subject} is higher than the per-table "
+                f"limit of {most[name]}"
             )
     return {**(current or {}), **wanted} or None
 

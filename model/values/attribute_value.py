@@ -17,7 +17,7 @@ from collections.abc import Callable, Container
 from decimal import Decimal
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
-from dynactor.model.errors import SerializationException, ValidationException
+from dynactor.model.errors import SerializationException, ValidationException, invalid_value
 from dynactor.model.limits import ATTRIBUTE_NAME_BYTES, NESTING_LEVELS
 from dynactor.model.validation_faults import PlainFault, RepeatedMember
 from dynactor.model.values import json_types, number, value_types
@@ -110,9 +110,7 @@ def check(value: Any, level: int = _ATTRIBUTE_LEVEL) -> int:
             if type(content) is not bool:
                 value["NULL"] = _shaped(json_types.boolean, content)
             if not value["NULL"]:
-                raise ValidationException(
-                    _INVALID + "Null attribute value types must have the value of true"
-                )
+                raise invalid_value("Null attribute value types must have the value of true")
             return 1
         if type_name == "B":
             return len(_decode_base64(content))
@@ -145,7 +143,7 @@ def name_size_bytes(name: str) -> int:
     size_bytes = len(name) if name.isascii() else len(name.encode())
     if size_bytes > ATTRIBUTE_NAME_BYTES:
         fault = PlainFault(NAME_TOO_LARGE)
-        raise ValidationException(f"{_INVALID}{NAME_TOO_LARGE}", fault=fault)
+        raise invalid_value(f"{NAME_TOO_LARGE}", fault=fault)
     return size_bytes
 
 
