@@ -10,6 +10,7 @@ from enum import Enum, auto
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from dynactor.api.access.ask import AskRule
 from dynactor.api.access.bucket_asks import ObjectsRule
@@ -63,7 +64,6 @@ class Operation(Struct, frozen=True):
     operation on tables that may change anything.
     """
 
-    name: str
     input: type[Struct]
     handle: Callable[[Call[Any]], Awaitable[bytes] | bytes]
     asks: AskRule
@@ -83,6 +83,12 @@ class Operation(Struct, frozen=True):
     is_transaction: bool = False
     # The member of a batch's answer with the unprocessed part.
     unprocessed_member: str = ""
+    # Given if several operations share an input; otherwise the input's, without "Input".
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            force_setattr(self, "name", self.input.__name__.removesuffix("Input"))
 
     @property
     def target(self) -> str:

@@ -169,10 +169,5 @@ def _asks(asking: Asking) -> Iterator[Ask]:
 
 
 OPERATION = Operation(
-    "BatchExecuteStatement",
-    BatchExecuteStatementInput,
-    handle,
-    asks=_asks,
-    location=Location.HOME,
-    faults=DATA_FAULTS,
+    BatchExecuteStatementInput, handle, asks=_asks, location=Location.HOME, faults=DATA_FAULTS
 )

@@ -261,7 +261,6 @@ def _rest(request: inputs.KeysAndAttributesShape, keys_left: list[Item]) -> dict
 
 
 OPERATION = Operation(
-    "BatchGetItem",
     BatchGetItemInput,
     handle,
     asks=data_asks.batch_get_item,

@@ -239,7 +239,6 @@ def _submitted(table: Table, write: Put | Delete, parts: _Parts) -> asyncio.Futu
 
 
 OPERATION = Operation(
-    "BatchWriteItem",
     BatchWriteItemInput,
     handle,
     asks=data_asks.batch_write_item,

@@ -25,6 +25,4 @@ async def handle(call: Call[CancelBulkOperationInput]) -> bytes:
     )
 
 
-OPERATION = Operation(
-    "CancelBulkOperation", CancelBulkOperationInput, handle, asks=asks.member("BulkOperationArn")
-)
+OPERATION = Operation(CancelBulkOperationInput, handle, asks=asks.member("BulkOperationArn"))

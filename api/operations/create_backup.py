@@ -22,6 +22,4 @@ async def handle(call: Call[CreateBackupInput]) -> bytes:
     return json.encode({"BackupDetails": table_backup.details(call.database, backup)})
 
 
-OPERATION = Operation(
-    "CreateBackup", CreateBackupInput, handle, asks=asks.table, arn_errors=BACKUP_ARN_ERRORS
-)
+OPERATION = Operation(CreateBackupInput, handle, asks=asks.table, arn_errors=BACKUP_ARN_ERRORS)

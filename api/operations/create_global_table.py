@@ -15,4 +15,4 @@ def handle(call: Call[CreateGlobalTableInput]) -> bytes:
     raise global_tables.not_supported()
 
 
-OPERATION = Operation("CreateGlobalTable", CreateGlobalTableInput, handle, asks=asks.global_table)
+OPERATION = Operation(CreateGlobalTableInput, handle, asks=asks.global_table)

@@ -106,4 +106,4 @@ def _asks(asking: Asking) -> Iterator[Ask]:
         yield Ask("dynamodb:PutResourcePolicy", arn, facts)
 
 
-OPERATION = Operation("CreateTable", CreateTableInput, handle, asks=_asks, location=Location.HOME)
+OPERATION = Operation(CreateTableInput, handle, asks=_asks, location=Location.HOME)

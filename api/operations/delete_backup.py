@@ -19,4 +19,4 @@ async def handle(call: Call[DeleteBackupInput]) -> bytes:
     return json.encode({"BackupDescription": table_backup.description(database, backup, "DELETED")})
 
 
-OPERATION = Operation("DeleteBackup", DeleteBackupInput, handle, asks=asks.member("BackupArn"))
+OPERATION = Operation(DeleteBackupInput, handle, asks=asks.member("BackupArn"))

@@ -61,7 +61,6 @@ def _parsed(request: DeleteItemInput) -> tuple[Delete, set[str]]:
 
 
 OPERATION = Operation(
-    "DeleteItem",
     DeleteItemInput,
     handle,
     asks=data_asks.change_item,

@@ -28,7 +28,6 @@ async def handle(call: Call[DeleteResourcePolicyInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "DeleteResourcePolicy",
     DeleteResourcePolicyInput,
     handle,
     asks=asks.member("ResourceArn"),

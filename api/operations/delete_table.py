@@ -25,4 +25,4 @@ async def handle(call: Call[DeleteTableInput]) -> bytes:
     return json.encode({"TableDescription": deleted_table_description(database, state)})
 
 
-OPERATION = Operation("DeleteTable", DeleteTableInput, handle, asks=asks.table)
+OPERATION = Operation(DeleteTableInput, handle, asks=asks.table)

@@ -18,9 +18,5 @@ def handle(call: Call[DescribeBackupInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "DescribeBackup",
-    DescribeBackupInput,
-    handle,
-    asks=asks.member("BackupArn"),
-    effect=Effect.DESCRIBES,
+    DescribeBackupInput, handle, asks=asks.member("BackupArn"), effect=Effect.DESCRIBES
 )

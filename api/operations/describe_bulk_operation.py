@@ -19,7 +19,6 @@ def handle(call: Call[DescribeBulkOperationInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "DescribeBulkOperation",
     DescribeBulkOperationInput,
     handle,
     asks=asks.member("BulkOperationArn"),

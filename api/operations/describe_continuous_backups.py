@@ -17,7 +17,6 @@ def handle(call: Call[DescribeContinuousBackupsInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "DescribeContinuousBackups",
     DescribeContinuousBackupsInput,
     handle,
     asks=asks.table,

@@ -43,7 +43,6 @@ async def handle(call: Call[DescribeContributorInsightsInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "DescribeContributorInsights",
     DescribeContributorInsightsInput,
     handle,
     asks=asks.table_or_index,

@@ -21,9 +21,5 @@ async def handle(call: Call[DescribeEndpointsInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "DescribeEndpoints",
-    DescribeEndpointsInput,
-    handle,
-    asks=asks.no_resource,
-    effect=Effect.DESCRIBES,
+    DescribeEndpointsInput, handle, asks=asks.no_resource, effect=Effect.DESCRIBES
 )

@@ -19,9 +19,5 @@ def handle(call: Call[DescribeExportInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "DescribeExport",
-    DescribeExportInput,
-    handle,
-    asks=asks.member("ExportArn"),
-    effect=Effect.DESCRIBES,
+    DescribeExportInput, handle, asks=asks.member("ExportArn"), effect=Effect.DESCRIBES
 )

@@ -17,9 +17,5 @@ def handle(call: Call[DescribeGlobalTableInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "DescribeGlobalTable",
-    DescribeGlobalTableInput,
-    handle,
-    asks=asks.global_table,
-    effect=Effect.DESCRIBES,
+    DescribeGlobalTableInput, handle, asks=asks.global_table, effect=Effect.DESCRIBES
 )

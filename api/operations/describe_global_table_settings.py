@@ -15,9 +15,5 @@ def handle(call: Call[DescribeGlobalTableSettingsInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "DescribeGlobalTableSettings",
-    DescribeGlobalTableSettingsInput,
-    handle,
-    asks=asks.global_table,
-    effect=Effect.DESCRIBES,
+    DescribeGlobalTableSettingsInput, handle, asks=asks.global_table, effect=Effect.DESCRIBES
 )

@@ -19,9 +19,5 @@ def handle(call: Call[DescribeImportInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "DescribeImport",
-    DescribeImportInput,
-    handle,
-    asks=asks.member("ImportArn"),
-    effect=Effect.DESCRIBES,
+    DescribeImportInput, handle, asks=asks.member("ImportArn"), effect=Effect.DESCRIBES
 )

@@ -28,7 +28,6 @@ async def handle(call: Call[DescribeKinesisStreamingDestinationInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "DescribeKinesisStreamingDestination",
     DescribeKinesisStreamingDestinationInput,
     handle,
     asks=asks.table,

@@ -28,6 +28,4 @@ async def handle(_call: Call[DescribeLimitsInput]) -> bytes:
     )
 
 
-OPERATION = Operation(
-    "DescribeLimits", DescribeLimitsInput, handle, asks=asks.no_resource, effect=Effect.DESCRIBES
-)
+OPERATION = Operation(DescribeLimitsInput, handle, asks=asks.no_resource, effect=Effect.DESCRIBES)

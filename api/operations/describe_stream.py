@@ -69,7 +69,6 @@ def _wanted(request: DescribeStreamInput, shards: Iterable[Shard]) -> list[Shard
 
 
 OPERATION = Operation(
-    "DescribeStream",
     DescribeStreamInput,
     handle,
     asks=asks.member("StreamArn"),

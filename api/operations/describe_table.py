@@ -19,10 +19,5 @@ async def handle(call: Call[DescribeTableInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "DescribeTable",
-    DescribeTableInput,
-    handle,
-    asks=asks.table,
-    effect=Effect.DESCRIBES,
-    location=Location.HOME,
+    DescribeTableInput, handle, asks=asks.table, effect=Effect.DESCRIBES, location=Location.HOME
 )

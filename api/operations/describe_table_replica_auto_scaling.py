@@ -16,9 +16,5 @@ def handle(call: Call[DescribeTableReplicaAutoScalingInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "DescribeTableReplicaAutoScaling",
-    DescribeTableReplicaAutoScalingInput,
-    handle,
-    asks=asks.table,
-    effect=Effect.DESCRIBES,
+    DescribeTableReplicaAutoScalingInput, handle, asks=asks.table, effect=Effect.DESCRIBES
 )

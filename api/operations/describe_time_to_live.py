@@ -26,7 +26,6 @@ async def handle(call: Call[DescribeTimeToLiveInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "DescribeTimeToLive",
     DescribeTimeToLiveInput,
     handle,
     asks=asks.table,

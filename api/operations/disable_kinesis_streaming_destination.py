@@ -29,8 +29,8 @@ async def handle(call: Call[KinesisStreamingDestinationInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "DisableKinesisStreamingDestination",
     KinesisStreamingDestinationInput,
     handle,
     asks=asks.table,
+    name="DisableKinesisStreamingDestination",
 )

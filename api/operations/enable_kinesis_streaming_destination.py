@@ -35,8 +35,8 @@ async def handle(call: Call[KinesisStreamingDestinationInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "EnableKinesisStreamingDestination",
     KinesisStreamingDestinationInput,
     handle,
     asks=asks.table,
+    name="EnableKinesisStreamingDestination",
 )

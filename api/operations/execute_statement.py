@@ -73,7 +73,6 @@ def _reads_only(body: bytes) -> bool:
 
 
 OPERATION = Operation(
-    "ExecuteStatement",
     ExecuteStatementInput,
     handle,
     asks=_asks,

@@ -242,7 +242,6 @@ def _asks(asking: Asking) -> Iterator[Ask]:
 
 
 OPERATION = Operation(
-    "ExecuteTransaction",
     ExecuteTransactionInput,
     handle,
     asks=_asks,

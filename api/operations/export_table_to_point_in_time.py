@@ -55,7 +55,6 @@ def _objects(request: ExportTableToPointInTimeInput) -> Iterator[bucket_asks.Obj
 
 
 OPERATION = Operation(
-    "ExportTableToPointInTime",
     ExportTableToPointInTimeInput,
     handle,
     asks=asks.member("TableArn"),

@@ -97,7 +97,6 @@ def _answer(
 
 
 OPERATION = Operation(
-    "GetItem",
     GetItemInput,
     handle,
     asks=data_asks.get_item,

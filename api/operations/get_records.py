@@ -71,7 +71,6 @@ def _page(changes: Sequence[ChangeRecord], view_type: StreamViewType, region: st
 
 
 OPERATION = Operation(
-    "GetRecords",
     GetRecordsInput,
     handle,
     asks=asks.member("ShardIterator"),

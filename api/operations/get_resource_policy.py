@@ -25,7 +25,6 @@ def handle(call: Call[GetResourcePolicyInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "GetResourcePolicy",
     GetResourcePolicyInput,
     handle,
     asks=asks.member("ResourceArn"),

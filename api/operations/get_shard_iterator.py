@@ -112,7 +112,6 @@ async def _counter_before(streams: StreamRegistry, shard: Shard, commit_time_us:
 
 
 OPERATION = Operation(
-    "GetShardIterator",
     GetShardIteratorInput,
     handle,
     asks=asks.member("StreamArn"),

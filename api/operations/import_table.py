@@ -69,4 +69,4 @@ def _objects(request: ImportTableInput) -> Iterator[bucket_asks.Objects]:
     yield bucket_asks.read_objects(request.S3BucketSource)
 
 
-OPERATION = Operation("ImportTable", ImportTableInput, handle, asks=_asks, objects=_objects)
+OPERATION = Operation(ImportTableInput, handle, asks=_asks, objects=_objects)

@@ -53,7 +53,6 @@ def _matching(request: ListBackupsInput, backups: Sequence[TableBackup]) -> list
 
 
 OPERATION = Operation(
-    "ListBackups",
     ListBackupsInput,
     handle,
     asks=asks.no_resource,

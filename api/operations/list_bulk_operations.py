@@ -36,9 +36,5 @@ def handle(call: Call[ListBulkOperationsInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "ListBulkOperations",
-    ListBulkOperationsInput,
-    handle,
-    asks=asks.no_resource,
-    effect=Effect.DESCRIBES,
+    ListBulkOperationsInput, handle, asks=asks.no_resource, effect=Effect.DESCRIBES
 )

@@ -92,7 +92,6 @@ def _resource(token: str) -> _ListedResource:
 
 
 OPERATION = Operation(
-    "ListContributorInsights",
     ListContributorInsightsInput,
     handle,
     asks=asks.no_resource,

@@ -45,7 +45,6 @@ def handle(call: Call[ListExportsInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "ListExports",
     ListExportsInput,
     handle,
     asks=asks.no_resource,

@@ -16,10 +16,4 @@ def handle(call: Call[ListGlobalTablesInput]) -> bytes:
     return json.encode({"GlobalTables": []})
 
 
-OPERATION = Operation(
-    "ListGlobalTables",
-    ListGlobalTablesInput,
-    handle,
-    asks=asks.no_resource,
-    effect=Effect.DESCRIBES,
-)
+OPERATION = Operation(ListGlobalTablesInput, handle, asks=asks.no_resource, effect=Effect.DESCRIBES)

@@ -38,7 +38,6 @@ def handle(call: Call[ListImportsInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "ListImports",
     ListImportsInput,
     handle,
     asks=asks.no_resource,

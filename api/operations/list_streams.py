@@ -50,7 +50,6 @@ async def handle(call: Call[ListStreamsInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "ListStreams",
     ListStreamsInput,
     handle,
     asks=asks.no_resource,

@@ -36,4 +36,4 @@ def _asks(asking: Asking) -> Iterator[Ask]:
     yield Ask(asking.action, asking.arn("table/*"), ActionFacts(asking.facts))
 
 
-OPERATION = Operation("ListTables", ListTablesInput, handle, asks=_asks, effect=Effect.DESCRIBES)
+OPERATION = Operation(ListTablesInput, handle, asks=_asks, effect=Effect.DESCRIBES)

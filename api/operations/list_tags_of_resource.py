@@ -25,7 +25,6 @@ async def handle(call: Call[ListTagsOfResourceInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "ListTagsOfResource",
     ListTagsOfResourceInput,
     handle,
     asks=asks.member("ResourceArn"),

@@ -82,7 +82,6 @@ def _condition(request: PutItemInput) -> tuple[Condition | None, set[str]]:
 
 
 OPERATION = Operation(
-    "PutItem",
     PutItemInput,
     handle,
     asks=data_asks.put_item,

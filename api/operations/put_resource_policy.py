@@ -33,7 +33,6 @@ async def handle(call: Call[PutResourcePolicyInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "PutResourcePolicy",
     PutResourcePolicyInput,
     handle,
     asks=asks.member("ResourceArn"),

@@ -249,7 +249,6 @@ def _check_start(
 
 
 OPERATION = Operation(
-    "Query",
     QueryInput,
     handle,
     asks=data_asks.query,

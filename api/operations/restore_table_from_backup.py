@@ -40,9 +40,5 @@ def _asks(asking: Asking) -> Iterator[Ask]:
 
 
 OPERATION = Operation(
-    "RestoreTableFromBackup",
-    RestoreTableFromBackupInput,
-    handle,
-    asks=_asks,
-    arn_errors=RESTORE_ARN_ERRORS,
+    RestoreTableFromBackupInput, handle, asks=_asks, arn_errors=RESTORE_ARN_ERRORS
 )

@@ -60,9 +60,5 @@ def _asks(asking: Asking) -> Iterator[Ask]:
 
 
 OPERATION = Operation(
-    "RestoreTableToPointInTime",
-    RestoreTableToPointInTimeInput,
-    handle,
-    asks=_asks,
-    arn_errors=RESTORE_ARN_ERRORS,
+    RestoreTableToPointInTimeInput, handle, asks=_asks, arn_errors=RESTORE_ARN_ERRORS
 )

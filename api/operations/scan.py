@@ -98,7 +98,6 @@ def _segment_range(request: ScanInput) -> KeyRange:
 
 
 OPERATION = Operation(
-    "Scan",
     ScanInput,
     handle,
     asks=data_asks.scan,

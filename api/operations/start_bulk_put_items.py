@@ -50,6 +50,4 @@ def _objects(request: StartBulkPutItemsInput) -> Iterator[bucket_asks.Objects]:
         yield bucket_asks.written_objects(output.S3Bucket, output.S3KeyPrefix)
 
 
-OPERATION = Operation(
-    "StartBulkPutItems", StartBulkPutItemsInput, handle, asks=_asks, objects=_objects
-)
+OPERATION = Operation(StartBulkPutItemsInput, handle, asks=_asks, objects=_objects)

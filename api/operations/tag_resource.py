@@ -26,6 +26,4 @@ async def handle(call: Call[TagResourceInput]) -> bytes:
     return b""
 
 
-OPERATION = Operation(
-    "TagResource", TagResourceInput, handle, asks=asks.tagged_resource, location=Location.HOME
-)
+OPERATION = Operation(TagResourceInput, handle, asks=asks.tagged_resource, location=Location.HOME)

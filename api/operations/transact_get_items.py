@@ -101,7 +101,6 @@ def _key(get: _ParsedGet, table: Table) -> TableKey:
 
 
 OPERATION = Operation(
-    "TransactGetItems",
     TransactGetItemsInput,
     handle,
     asks=data_asks.transact_get_items,

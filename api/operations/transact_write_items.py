@@ -246,7 +246,6 @@ def _values_bytes(values: shapes.ExpressionAttributeValues | None) -> int:
 
 
 OPERATION = Operation(
-    "TransactWriteItems",
     TransactWriteItemsInput,
     handle,
     asks=data_asks.transact_write_items,

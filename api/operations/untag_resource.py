@@ -28,6 +28,4 @@ async def handle(call: Call[UntagResourceInput]) -> bytes:
     return b""
 
 
-OPERATION = Operation(
-    "UntagResource", UntagResourceInput, handle, asks=asks.tagged_resource, location=Location.HOME
-)
+OPERATION = Operation(UntagResourceInput, handle, asks=asks.tagged_resource, location=Location.HOME)

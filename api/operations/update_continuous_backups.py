@@ -29,9 +29,5 @@ async def handle(call: Call[UpdateContinuousBackupsInput]) -> bytes:
 
 
 OPERATION = Operation(
-    "UpdateContinuousBackups",
-    UpdateContinuousBackupsInput,
-    handle,
-    asks=asks.table,
-    arn_errors=BACKUP_ARN_ERRORS,
+    UpdateContinuousBackupsInput, handle, asks=asks.table, arn_errors=BACKUP_ARN_ERRORS
 )

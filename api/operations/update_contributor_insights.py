@@ -34,6 +34,4 @@ async def handle(call: Call[UpdateContributorInsightsInput]) -> bytes:
     )
 
 
-OPERATION = Operation(
-    "UpdateContributorInsights", UpdateContributorInsightsInput, handle, asks=asks.table_or_index
-)
+OPERATION = Operation(UpdateContributorInsightsInput, handle, asks=asks.table_or_index)

@@ -20,4 +20,4 @@ def handle(call: Call[UpdateGlobalTableInput]) -> bytes:
     raise global_tables.no_global_table(call.request.GlobalTableName)
 
 
-OPERATION = Operation("UpdateGlobalTable", UpdateGlobalTableInput, handle, asks=asks.global_table)
+OPERATION = Operation(UpdateGlobalTableInput, handle, asks=asks.global_table)

@@ -14,6 +14,4 @@ def handle(call: Call[UpdateGlobalTableSettingsInput]) -> bytes:
     raise global_tables.no_global_table(call.request.GlobalTableName)
 
 
-OPERATION = Operation(
-    "UpdateGlobalTableSettings", UpdateGlobalTableSettingsInput, handle, asks=asks.global_table
-)
+OPERATION = Operation(UpdateGlobalTableSettingsInput, handle, asks=asks.global_table)

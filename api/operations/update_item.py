@@ -70,7 +70,6 @@ def _parsed(request: UpdateItemInput) -> tuple[Update, Placeholders]:
 
 
 OPERATION = Operation(
-    "UpdateItem",
     UpdateItemInput,
     handle,
     asks=data_asks.change_item,

@@ -38,9 +38,4 @@ async def handle(call: Call[UpdateKinesisStreamingDestinationInput]) -> bytes:
     )
 
 
-OPERATION = Operation(
-    "UpdateKinesisStreamingDestination",
-    UpdateKinesisStreamingDestinationInput,
-    handle,
-    asks=asks.table,
-)
+OPERATION = Operation(UpdateKinesisStreamingDestinationInput, handle, asks=asks.table)

@@ -103,6 +103,4 @@ def _refuse_unsupported(request: UpdateTableInput) -> None:
             raise ValidationException(f"{name} is not supported yet")
 
 
-OPERATION = Operation(
-    "UpdateTable", UpdateTableInput, handle, asks=asks.table, location=Location.HOME
-)
+OPERATION = Operation(UpdateTableInput, handle, asks=asks.table, location=Location.HOME)

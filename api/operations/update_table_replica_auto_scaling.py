@@ -15,6 +15,4 @@ def handle(call: Call[UpdateTableReplicaAutoScalingInput]) -> bytes:
     raise global_tables.no_replicas(table_name(call.request.TableName))
 
 
-OPERATION = Operation(
-    "UpdateTableReplicaAutoScaling", UpdateTableReplicaAutoScalingInput, handle, asks=asks.table
-)
+OPERATION = Operation(UpdateTableReplicaAutoScalingInput, handle, asks=asks.table)

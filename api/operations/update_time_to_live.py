@@ -24,6 +24,4 @@ async def handle(call: Call[UpdateTimeToLiveInput]) -> bytes:
     return json.encode({"TimeToLiveSpecification": asked})
 
 
-OPERATION = Operation(
-    "UpdateTimeToLive", UpdateTimeToLiveInput, handle, asks=asks.table, location=Location.HOME
-)
+OPERATION = Operation(UpdateTimeToLiveInput, handle, asks=asks.table, location=Location.HOME)

@@ -43,7 +43,7 @@ async def _break(call: Call[EchoInput]) -> bytes:
 
 def operation(name: str, handle: Callable[[Call[Any]], Awaitable[bytes] | bytes]) -> Operation:
     """An operation on no table, whose input is an ``EchoInput``."""
-    return Operation(name, EchoInput, handle, asks=asks.no_resource)
+    return Operation(EchoInput, handle, asks=asks.no_resource, name=name)
 
 
 class Gate:
