@@ -141,7 +141,9 @@ class PartitionFollower:
         """Apply the run up to a position durably; False if the follower was stopped meanwhile."""
         if isinstance(self._sink, RowSink):
             return await self._commit_rows(self._sink, records, position)
-        delay_seconds = self._sink.delay_seconds(_counter(records[-1]), self.feed.tail)
+        delay_seconds = self._sink.delay_seconds(
+            records[-1].sequence_number.counter, self.feed.tail
+        )
         if delay_seconds:
             await asyncio.wait([self._closed], timeout=delay_seconds)
             if self._closed.done():
@@ -200,7 +202,3 @@ class PartitionFollower:
         """Store the position; if the store refuses, the next checkpoint covers it."""
         if self._unstored_records and await self.log.try_store():
             self._unstored_records = 0
-
-
-def _counter(record: ChangeRecord) -> int:
-    return record.sequence_number.counter

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec import Raw, json
 
 from dynactor.api.access import data_asks
-from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.answers.item_answers import joined
 from dynactor.api.execution.operation import DATA_FAULTS, Location, Operation
 from dynactor.api.execution.statements import Reading, StatementResult, Task, bound, statement_task
@@ -164,10 +163,10 @@ def _response(
     return response
 
 
-def _asks(asking: Asking) -> Iterator[Ask]:
-    return data_asks.statements(asking, asking.request.Statements)
-
-
 OPERATION = Operation(
-    BatchExecuteStatementInput, handle, asks=_asks, location=Location.HOME, faults=DATA_FAULTS
+    BatchExecuteStatementInput,
+    handle,
+    asks=lambda asking: data_asks.statements(asking, asking.request.Statements),
+    location=Location.HOME,
+    faults=DATA_FAULTS,
 )

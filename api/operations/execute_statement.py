@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from msgspec import MsgspecError, Struct, json
 
 from dynactor.api.access import data_asks
-from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.answers.item_answers import array_member, capacity_member, joined
 from dynactor.api.execution.operation import DATA_FAULTS, Location, Operation
 from dynactor.api.execution.statements import Reading, bound, statement_task
@@ -53,10 +50,6 @@ def _start(
     return read_position(request.NextToken, request.Statement, parameters)
 
 
-def _asks(asking: Asking) -> Iterator[Ask]:
-    return data_asks.statements(asking, (asking.request,))
-
-
 class _Statement(Struct, frozen=True):
     """The member that says whether a request reads."""
 
@@ -75,7 +68,7 @@ def _reads_only(body: bytes) -> bool:
 OPERATION = Operation(
     ExecuteStatementInput,
     handle,
-    asks=_asks,
+    asks=lambda asking: data_asks.statements(asking, (asking.request,)),
     location=Location.HOME,
     reads_only=_reads_only,
     faults=DATA_FAULTS,

@@ -10,7 +10,6 @@ from typing import Final, NoReturn
 from dynactor.actors.database.database import Database
 from dynactor.actors.transactions.coordinator import TableKey
 from dynactor.api.access import data_asks
-from dynactor.api.access.ask import Ask, Asking
 from dynactor.api.answers.item_answers import EMPTY, array_member, joined, projected
 from dynactor.api.execution.operation import WRITE_FAULTS, Location, Operation
 from dynactor.api.execution.transaction_requests import (
@@ -237,14 +236,10 @@ def _write_on(
             return write_plan.plan_check(statement, definition, return_item_on_failure=return_item)
 
 
-def _asks(asking: Asking) -> Iterator[Ask]:
-    return data_asks.statements(asking, asking.request.TransactStatements)
-
-
 OPERATION = Operation(
     ExecuteTransactionInput,
     handle,
-    asks=_asks,
+    asks=lambda asking: data_asks.statements(asking, asking.request.TransactStatements),
     location=Location.HOME,
     faults=WRITE_FAULTS,
     is_transaction=True,

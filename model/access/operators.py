@@ -237,10 +237,6 @@ def _network(text: str) -> IPv4Network | IPv6Network:
         raise BadOperand(f"{text!r} is not an IP address or a range of addresses") from None
 
 
-def _null(values: Sequence[Template]) -> Matcher:
-    return _bool(values)
-
-
 _EQUAL: Final = frozenset({0})
 _LESS: Final = frozenset({-1})
 _LESS_OR_EQUAL: Final = frozenset({-1, 0})
@@ -255,7 +251,7 @@ _FAMILIES: Final[dict[str, _Family]] = {
     "Bool": _Family(_bool),
     "BinaryEquals": _Family(_binary),
     "IpAddress": _Family(_addresses),
-    "Null": _Family(_null),
+    "Null": _Family(_bool),
     **{
         f"{kind}{comparison}": _Family(_ordered(read, name, wanted))
         for kind, read, name in (

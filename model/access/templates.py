@@ -226,7 +226,7 @@ def arn_pattern(template: Template) -> Matcher:
     A wildcard matches within one of the first five fields, or to the end within the last one.
     """
     if template == EVERYTHING:
-        return _anything
+        return lambda _: True
     exact = template.literal
     if exact is not None:
         return exact.__eq__
@@ -256,10 +256,6 @@ def is_arn(template: Template) -> bool:
     first = template.parts[0] if template.parts else ""
     colons = sum(part.count(":") for part in template.parts if isinstance(part, str))
     return isinstance(first, str) and first.startswith("arn:") and colons >= _ARN_COLONS
-
-
-def _anything(_: str) -> bool:
-    return True
 
 
 EVERYTHING: Final = Template((Wildcard("*"),))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -53,12 +53,8 @@ def branches(paths: Iterable[Path]) -> tuple[Branch, ...]:
             rests[path[0]].append(path[1:])
     parts = [Branch(part, branches(rest) if rest else ()) for part, rest in rests.items()]
     if len(parts) > 1 and isinstance(parts[0].part, int):
-        parts.sort(key=_part)
+        parts.sort(key=lambda branch: branch.part)
     return tuple(parts)
-
-
-def _part(branch: Branch) -> Any:
-    return branch.part
 
 
 def project(item: Item, wanted: Sequence[Branch]) -> Item:

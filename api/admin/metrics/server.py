@@ -16,7 +16,6 @@ from prometheus_client.registry import Collector
 
 from dynactor.api.admin.metrics.namespace_labels import namespace_labels
 from dynactor.api.http.request_figures import (
-    Failure,
     OperationFigures,
     QueueLengths,
     RequestFigures,
@@ -128,7 +127,9 @@ class ServerCollector(Collector):
             for operation, histogram in sorted(figures.latencies.items()):
                 if histogram.count:
                     _add(latency, (*values, operation), histogram)
-            for failure, count in sorted(figures.failures.items(), key=_name):
+            for failure, count in sorted(
+                figures.failures.items(), key=lambda item: (item[0].operation, item[0].code)
+            ):
                 family = system if failure.http_status >= _SERVER_ERROR else user
                 family.add_metric((*values, failure.operation, failure.code), count)
             for fault, count in sorted(figures.injected_faults.items()):
@@ -283,10 +284,6 @@ def _traces(counts: TraceCounts) -> Iterator[Metric]:
     dropped.add_metric(("queue_full",), counts.dropped_full)
     dropped.add_metric(("export_failed",), counts.dropped_failed)
     yield dropped
-
-
-def _name(item: tuple[Failure, int]) -> tuple[str, str]:
-    return item[0].operation, item[0].code
 
 
 def _add(
