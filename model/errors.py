@@ -183,10 +183,7 @@ class TransactionConflictException(DynamoDBError):
 
 
 class CancellationReason(Struct, frozen=True):
-    """The reason why one action of a canceled transaction failed.
-
-    The code is ``None`` for an action that did not fail.
-    """
+    """The reason why one action of a canceled transaction failed; the code is None for others."""
 
     code: str = "None"
     message: str | None = None

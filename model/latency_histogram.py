@@ -17,10 +17,7 @@ _LAST_SHOWN: Final = 26
 
 
 class LatencyHistogram:
-    """Counts of durations in buckets with doubling bounds, from 33 microseconds to 69 seconds.
-
-    Not thread-safe.
-    """
+    """Counts of durations, with doubling bounds from 33 µs to 69 s. Not thread-safe."""
 
     __slots__ = ("_counts", "total_nanoseconds")
 

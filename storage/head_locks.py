@@ -13,10 +13,7 @@ from dynactor.storage.store import LOCK_SECONDS, Conflict, Group, View
 
 
 class HeadLocks:
-    """Locks on heads.
-
-    ``held`` has a future for each locked head, which completes with the release.
-    """
+    """Locks on heads. ``held`` has a future for each, which completes with the release."""
 
     def __init__(self) -> None:
         self.held: dict[bytes, Future[None]] = {}
@@ -57,10 +54,7 @@ class HeadLocks:
 
 
 class HeldLocks:
-    """The locks of one caller.
-
-    They end with its commit, or after ``LOCK_SECONDS`` without a call.
-    """
+    """The locks of one caller, until its commit or ``LOCK_SECONDS`` without a call."""
 
     def __init__(
         self,

@@ -1,7 +1,4 @@
-"""The records of table backups.
-
-A backup's items are rows under an id that no table has (``dynactor.storage.key_layout``).
-"""
+"""The records of table backups. Their items are rows under an id that no table has."""
 
 from __future__ import annotations
 

@@ -135,10 +135,7 @@ def disabled(stream: Stream, tails: Mapping[int, int], now_epoch_seconds: float)
 def rolled(
     stream: Stream, tails: Mapping[int, int], now_epoch_seconds: float, after_seconds: float
 ) -> Stream:
-    """A stream whose old shards end at these tails, each with a new child shard.
-
-    A shard without a record stays open.
-    """
+    """A stream whose old shards with records end at these tails, each with a new child."""
     shards: list[Shard] = []
     for shard in stream.shards:
         tail = tails.get(shard.partition_number, 0)

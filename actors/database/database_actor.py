@@ -123,10 +123,7 @@ class DatabaseActor:
                 self.tell(CatchUp())
 
     async def _work_past_conflicts(self, work: Work) -> object:
-        """Carry out a message, or do the next piece of it; return the reply.
-
-        Repeat it if the stored catalog differs from memory.
-        """
+        """Carry out a message, or its next piece; repeat it if the stored catalog differs."""
         message = work.envelope.message
         while True:
             try:

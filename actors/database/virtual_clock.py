@@ -1,7 +1,4 @@
-"""The actor that moves the virtual clock and stores its time.
-
-The clock's row is the head of its own commits. Only this actor writes the row.
-"""
+"""The actor that moves the virtual clock, and alone writes its row, the head of its commits."""
 
 from __future__ import annotations
 

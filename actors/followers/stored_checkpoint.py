@@ -48,10 +48,7 @@ class CommitOutcome(Enum):
 
 
 class StoredCheckpoint:
-    """The row of one reader.
-
-    Invariant: ``value`` is the stored value when the row was last read or written here.
-    """
+    """The row of one reader; ``value`` is the stored value at the last read or write here."""
 
     def __init__(self, store: Store, key: bytes, reader: str) -> None:
         self.value: bytes | None = None

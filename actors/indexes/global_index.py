@@ -136,10 +136,7 @@ class GlobalIndexActors:
         )
 
     def follow(self, feed: ChangeFeed) -> None:
-        """Apply the changes of one of the table's partitions to the index from now on.
-
-        Parents come before their children.
-        """
+        """Apply the changes of a table's partition to the index; parents come before children."""
         self._maintainers.follow([feed])
 
     def split(self, parent: int, children: list[ChangeFeed]) -> None:

@@ -11,11 +11,7 @@ from dynactor.model.writes.write import Write
 
 
 class Written(Struct, frozen=True):
-    """The reply to a write.
-
-    ``collection_size_bytes`` is the size of the item's collection, None on a table without
-    local indexes.
-    """
+    """The reply to a write. ``collection_size_bytes`` is None without local indexes."""
 
     attributes: Item | None
     receipt: Receipt

@@ -67,10 +67,7 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
         return self._actors[number].decisions
 
     def when_split(self, number: int) -> asyncio.Future[None] | None:
-        """A future that completes when a partition is split, or when its split fails.
-
-        None if the partition is not being split.
-        """
+        """A future for the end of a partition's split, successful or not; None without a split."""
         if number not in self._splitting:
             return None
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()

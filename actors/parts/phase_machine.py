@@ -203,10 +203,7 @@ class PhaseMachine(Generic[T]):
         return any(subject.table_id == table_id for subject in self._refused)
 
     def forget(self, table_id: int | None = None) -> None:
-        """Forget the phases of a table's subjects, or of all, because their work was stopped.
-
-        ``resume`` enters them again.
-        """
+        """Forget the phases of a table's subjects, or of all; ``resume`` enters them again."""
         for subject in [*self._entered, *self._refused]:
             if table_id is None or subject.table_id == table_id:
                 self._entered.pop(subject, None)

@@ -66,10 +66,7 @@ _MOST_SAMPLED: Final = 10_000
 async def answer(
     database: Database, request: web.BaseRequest, node: Node | None = None
 ) -> web.Response:
-    """Answer a request for one of the paths below ``/insights``.
-
-    ``node`` is the leader of a cluster, and None if there is no cluster.
-    """
+    """Answer a request below ``/insights``; ``node`` is the leader of a cluster, if any."""
     if request.path not in (INSIGHTS_PATH, USE_PATH, SAMPLE_PATH):
         paths = f"{INSIGHTS_PATH}, {USE_PATH} and {SAMPLE_PATH}"
         return fault(HTTPStatus.NOT_FOUND, f"There are {paths}")

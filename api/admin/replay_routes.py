@@ -33,10 +33,7 @@ if TYPE_CHECKING:
 async def answer(
     database: Database, request: web.BaseRequest, node: Node | None = None
 ) -> web.Response:
-    """Answer a request for one of the paths below ``/replays``.
-
-    ``node`` is the leader of a cluster, and None if there is no cluster.
-    """
+    """Answer a request below ``/replays``; ``node`` is the leader of a cluster, if any."""
     replay_id = request.path.removeprefix(REPLAYS_PATH).removeprefix("/")
     methods = "GET, HEAD, DELETE" if replay_id else "GET, HEAD, POST"
     if request.method not in methods.split(", "):

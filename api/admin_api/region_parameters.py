@@ -1,7 +1,4 @@
-"""The query parameters that name the region and the access key of the tables.
-
-A server with shared regions ignores them.
-"""
+"""The query parameters for the region and access key, which shared regions ignore."""
 
 from __future__ import annotations
 

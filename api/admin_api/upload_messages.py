@@ -28,10 +28,7 @@ class EndRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class UploadAnswer(Struct, frozen=True):
-    """The state of an upload and of its import.
-
-    ``pieces`` is the number of the first pieces that are stored without a gap.
-    """
+    """The state of an upload and its import; ``pieces`` counts the first ones without a gap."""
 
     id: str
     table: str

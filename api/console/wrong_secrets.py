@@ -24,10 +24,7 @@ _NETWORK_BITS: Final = 64
 
 
 class WrongSecrets:
-    """The times of wrong secrets, by address.
-
-    Invariant: ``_failures`` has first the address whose last wrong secret is the oldest.
-    """
+    """The times of wrong secrets, by address; the oldest last wrong secret is the first."""
 
     def __init__(
         self,

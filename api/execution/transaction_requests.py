@@ -198,10 +198,7 @@ async def read_items(call: Call[Any], wanted: Sequence[TableKey]) -> list[ItemRe
 
 
 class TransactionResult(NamedTuple):
-    """The result of a transaction.
-
-    A transaction that was repeated with its client token costs reads only, and has no outcomes.
-    """
+    """The result of a transaction; a repeated one costs reads only, and has no outcomes."""
 
     receipts: list[Receipt]
     outcomes: list[ActionDone]

@@ -23,10 +23,7 @@ _MOST_AT_ONCE: Final = 100
 
 
 class BodyDrain:
-    """Reads bodies at a limited rate.
-
-    Invariant: ``_next_at`` is the time at which all bytes read so far fit the rate.
-    """
+    """Reads bodies at a limited rate. At ``_next_at`` all bytes read so far fit the rate."""
 
     def __init__(self, most_seconds: float) -> None:
         self._most_seconds = most_seconds

@@ -15,10 +15,7 @@ from dynactor.model.latency_histogram import LatencyHistogram
 
 
 class LoopTurn:
-    """The current turn of the event loop.
-
-    Invariant: ``began_nanoseconds`` is 0 unless the turn's end is scheduled.
-    """
+    """The current turn of the event loop. ``began_nanoseconds``: 0 unless its end is scheduled."""
 
     __slots__ = ("_now_nanoseconds", "_send", "answered", "began_nanoseconds", "epoch_seconds")
 

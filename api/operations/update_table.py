@@ -68,10 +68,7 @@ _INDEX_ACTIONS: Final = (
 
 
 def _check_index_updates(updates: list[inputs.GlobalSecondaryIndexUpdateShape]) -> None:
-    """Check that each entry has one action.
-
-    The message for several actions is our own, because AWS's is not known.
-    """
+    """Check that each entry has one action. The message for several actions is our own."""
     for update in updates:
         actions = sum(map(bool, (update.Update, update.Create, update.Delete)))
         if actions == 0:

@@ -56,10 +56,7 @@ def _origins(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class ServerSettings(Struct, frozen=True):
-    """The settings of the server.
-
-    Invariant: an address other than loopback was allowed explicitly.
-    """
+    """The settings of the server. An address other than loopback was allowed explicitly."""
 
     host: Annotated[str, Option("--host", OptionGroup.ACCESS)] = "127.0.0.1"
     """Address to listen on. An address other than loopback needs access keys or --allow-open."""

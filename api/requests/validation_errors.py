@@ -108,11 +108,7 @@ class ConstraintViolation(Struct, frozen=True):
 
 
 class Layer(Struct, frozen=True):
-    """A request layer.
-
-    ``has_envelope``: errors that don't depend on the table are reported in the envelope of
-    ``detected``.
-    """
+    """A request layer. ``has_envelope``: errors without the table use ``detected``'s envelope."""
 
     is_newer: bool = False
     has_envelope: bool = False

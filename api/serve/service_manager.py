@@ -1,7 +1,4 @@
-"""Messages to a service manager, in the form of systemd's units with Type=notify.
-
-Source: sd_notify(3).
-"""
+"""Messages to a service manager, for systemd's Type=notify. Source: sd_notify(3)."""
 
 from __future__ import annotations
 

@@ -68,11 +68,7 @@ def _any_holds(rules: Sequence[Rule], facts: Facts) -> bool:
 
 
 class Grants:
-    """The policies of one caller.
-
-    The policies of a session restrict the policies of its role or user. None without a session
-    policy.
-    """
+    """The policies of one caller. Policies of a session restrict those of its role or user."""
 
     def __init__(
         self,

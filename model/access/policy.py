@@ -57,10 +57,7 @@ class PolicyCondition(Struct, frozen=True):
 
 
 class PolicyStatement(Struct, frozen=True):
-    """One statement of a policy.
-
-    ``actions`` are in lower case. ``principals`` are the texts of a resource policy's Principal.
-    """
+    """One statement. ``actions`` are in lower case, ``principals`` a resource policy's texts."""
 
     sid: str
     line: int

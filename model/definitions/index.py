@@ -33,10 +33,7 @@ class Projection(Struct, frozen=True):
 
 
 class IndexDefinition(Struct, frozen=True, dict=True):
-    """A secondary index in the table's definition.
-
-    ``index_id`` is unique within the table and never reused; 0 is the table itself.
-    """
+    """A secondary index. ``index_id`` is never reused in the table; 0 is the table itself."""
 
     index_id: int
     name: str
@@ -100,10 +97,7 @@ def global_entry(index: IndexDefinition, table_key: KeySchema, item: Item) -> It
 
 
 def entry_position(index: IndexDefinition, entry: Item, table_key: bytes) -> bytes:
-    """The position of an entry in a global index: the index's key, then the table's key.
-
-    ``table_key`` is encoded, without its hash.
-    """
+    """The position of a global index's entry: the index's key, and the table's without hash."""
     return keys.encode(index.key_schema, entry) + table_key
 
 

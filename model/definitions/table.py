@@ -46,10 +46,7 @@ TABLE_INDEX_ID = 0
 
 
 class Throughput(Struct, frozen=True):
-    """Provisioned capacity units per second, and when they last changed.
-
-    Times are epoch seconds of domain time; None if never.
-    """
+    """Provisioned units per second, and the epoch seconds of their last changes, if any."""
 
     read_units: int
     write_units: int
@@ -121,10 +118,7 @@ class TimeToLive(Struct, frozen=True):
 
 
 class StreamingDestination(Struct, frozen=True):
-    """A Kafka topic to which a table's changes are published.
-
-    ``destination_id`` is unique within the table and never reused.
-    """
+    """A Kafka topic for a table's changes. ``destination_id`` is never reused in the table."""
 
     destination_id: int
     topic: str

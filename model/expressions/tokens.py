@@ -65,10 +65,7 @@ def tokenize(text: str) -> list[Token]:
 
 
 def syntax_error(text: str, tokens: list[Token], at: int) -> ValidationException:
-    """DynamoDB's error for a token at a wrong position.
-
-    The error shows the token with its neighbors, as written.
-    """
+    """DynamoDB's error for a token at a wrong position, shown with its neighbors."""
     token = tokens[at]
     start = tokens[at - 1].start if at > 0 else 0
     end = tokens[at + 1].end if token.kind is not TokenKind.END else len(text)

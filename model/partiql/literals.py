@@ -1,7 +1,4 @@
-"""Converts literals of statements into attribute values.
-
-Source of the messages: DynamoDB Local 3.3.
-"""
+"""Converts literals into attribute values. Source of the messages: DynamoDB Local 3.3."""
 
 from __future__ import annotations
 

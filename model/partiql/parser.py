@@ -34,11 +34,7 @@ def parse(text: str) -> tuple[syntax.Statement, int]:
 
 
 class _StatementParser(WriteParser):
-    """Parses statements.
-
-    ``top_level_words`` are the first words of parsed writes, which are allowed only as a whole
-    statement.
-    """
+    """Parses statements. ``top_level_words`` begin writes, allowed only as a whole statement."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

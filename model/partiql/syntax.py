@@ -187,10 +187,7 @@ class SortTerm(Struct, frozen=True):
 
 
 class SelectNode(Struct, frozen=True):
-    """``SELECT``; ``columns`` None is ``*``.
-
-    ``unsupported`` are the messages for clauses that DynamoDB does not have, in order.
-    """
+    """``SELECT``; ``columns`` None is ``*``. ``unsupported``: messages for unsupported clauses."""
 
     columns: tuple[Expression, ...] | None
     sources: tuple[Source, ...]

@@ -193,10 +193,7 @@ def activated(definition: TableDefinition) -> TableDefinition:
 
 
 def after_update(definition: TableDefinition) -> TableDefinition:
-    """A table after its changes in progress: with the requested throughput.
-
-    It is ACTIVE unless an index allocates resources.
-    """
+    """A table with the requested throughput; ACTIVE unless an index allocates resources."""
     definition = replace(
         definition,
         changing=(),

@@ -157,10 +157,7 @@ class OnDemandUnits:
         return limit
 
     def give_back(self, partition_number: int, units: float, now_seconds: float) -> None:
-        """Return the units of a failed request.
-
-        A partition that was split since then ignores them.
-        """
+        """Return the units of a failed request. A partition that was split ignores them."""
         partition = self._partitions.get(partition_number)
         if partition is not None:
             partition.ceiling.give_back(units, now_seconds)

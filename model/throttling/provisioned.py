@@ -101,10 +101,7 @@ class _ProvisionedPartition:
 
 
 class ProvisionedUnits:
-    """The read units or the write units of a resource.
-
-    Invariant: lending does not change the sum of all balances and the pool.
-    """
+    """A resource's read or write units. Lending keeps the sum of all balances and the pool."""
 
     def __init__(
         self,
@@ -261,10 +258,7 @@ class ProvisionedUnits:
     # -- stored balances --------------------------------------------------------------------
 
     def continue_from(self, stored: Mapping[int, float], as_of_seconds: float) -> None:
-        """Start with stored balances, plus the units that time has added since then.
-
-        A partition without a stored balance is full.
-        """
+        """Start with stored balances and the units of the time since; full without a balance."""
         for number, units in stored.items():
             partition = self._partitions.get(number)
             if partition is not None:

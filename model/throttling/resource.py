@@ -79,10 +79,7 @@ def resource_throughput(
 
 
 class ResourceLimits:
-    """The limits of one resource.
-
-    ThrottlingReasons show ``arn``. ``index_name`` is None for the limits of a table.
-    """
+    """The limits of one resource. ThrottlingReasons show ``arn``. A table has no ``index_name``."""
 
     def __init__(
         self,
@@ -176,10 +173,7 @@ class ResourceLimits:
     def balance_to_store(
         self, partition_number: int, now_seconds: float, *, is_last: bool = False
     ) -> Balance | None:
-        """The balance to store for a partition; None for a full one, which stores none.
-
-        ``is_last``: see ``ProvisionedUnits.units_to_store``.
-        """
+        """The balance to store; None for a full one. ``is_last``: see ``units_to_store``."""
         units = self._provisioned()
         if units is None or partition_number not in self._partitions:
             return None

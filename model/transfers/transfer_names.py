@@ -8,10 +8,7 @@ _TIME_DIGITS: Final = 14
 
 
 def transfer_id(epoch_milliseconds: int, suffix: str) -> str:
-    """The end of the ARN: the time of the request, and 8 hexadecimal digits.
-
-    Source: the examples of the Developer Guide.
-    """
+    """The end of the ARN: the request's time and 8 hexadecimal digits (Developer Guide)."""
     return f"{epoch_milliseconds:0{_TIME_DIGITS}}-{suffix}"
 
 

@@ -65,10 +65,7 @@ class Change(Struct, frozen=True, gc=False):
 def local_changes(
     table: TableDefinition, old: StoredItem | None, new: StoredItem | None
 ) -> tuple[IndexChange, ...]:
-    """The changes of the table's local indexes for a change of an item.
-
-    An index whose entry is unchanged is left out.
-    """
+    """The changes of local indexes for a change of an item, without unchanged entries."""
     changes: tuple[IndexChange, ...] = ()
     for index in table.local_indexes:
         change = _index_change("LocalSecondaryIndexes", index, table.key_schema, old, new)
@@ -136,10 +133,7 @@ def _stored(stored: StoredItem | None, projected: Item | None) -> StoredItem | N
 
 
 def give_version(change: Change, version: int) -> None:
-    """Set the version of a change once its sequence number is known.
-
-    No other code has read the new item and its entries yet.
-    """
+    """Set a change's version once known. No other code has read the new item or entries."""
     if change.new is not None:
         change.new.version = version
     for one in change.local_changes:

@@ -73,10 +73,7 @@ def _members_reader(names: Sequence[str]) -> Callable[[StoredItem], tuple[Any, .
 
 
 def is_expired(time: str | None, now_epoch_seconds: float) -> bool:
-    """Whether an item has expired: its time is past, by less than five years (S118, S119).
-
-    Numbers are compared exactly, including fractions.
-    """
+    """Whether an item expired, less than five years ago (S118, S119), compared exactly."""
     if time is None:
         return False
     oldest_epoch_seconds = now_epoch_seconds - TIME_TO_LIVE_PAST_SECONDS

@@ -16,10 +16,7 @@ _OTHER_FILES: Final = 64
 
 
 def raise_open_files_limit() -> None:
-    """Raise the soft limit of open files to the hard limit.
-
-    Shells often set a soft limit of 1,024, for programs that call select().
-    """
+    """Raise the soft limit of open files, often 1,024 because of select(), to the hard limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     # Some systems report a hard limit that they do not grant.
     for files in (_MACOS_FILES, _bounded(hard)):

@@ -13,10 +13,7 @@ _EXAMPLE: Final = "postgresql://user@host/dynactor"
 
 
 class Address(NamedTuple):
-    """A database and the schema in it.
-
-    ``urls`` are for asyncpg, one for each host; the other parts are for messages.
-    """
+    """A database and its schema. asyncpg gets ``urls``, one for each host; messages the rest."""
 
     urls: tuple[str, ...]
     schema: str

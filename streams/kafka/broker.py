@@ -163,10 +163,7 @@ def _expanded(path: Path | None) -> Path | None:
 
 
 class BrokerSettings(SecretFields, frozen=True):
-    """How to connect to a broker; without servers, nothing is published.
-
-    Invariant: its string forms never contain the password.
-    """
+    """How to connect to a broker, if any. Invariant: string forms never contain the password."""
 
     secret_fields = frozenset({"sasl_password"})
 

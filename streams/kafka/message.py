@@ -1,7 +1,4 @@
-"""The Kafka records of a table's changes and items.
-
-Pure functions of the change, its source and the configured form.
-"""
+"""The Kafka records of a table's changes and items, by pure functions."""
 
 from __future__ import annotations
 

@@ -15,10 +15,7 @@ ENDED: Final = ("DONE", "CANCELLED", "FAILED")
 
 
 class ReplayStart(Struct, frozen=True):
-    """The first change to publish again.
-
-    ``number`` is a packed sequence number, or a time in microseconds of domain time.
-    """
+    """The first change to publish again. ``number``: packed, or microseconds of domain time."""
 
     origin: ReplayOrigin
     number: int = 0

@@ -150,11 +150,7 @@ class Mirror:
             self._progress.update(state, None)
 
     async def _clear(self) -> None:
-        """Delete items that the source lacks.
-
-        The source may get such an item meanwhile. The stream has a record of it, which is applied
-        later.
-        """
+        """Delete items that the source lacks. The stream has those that it gets meanwhile."""
         async for page in self._copy.pages(keys_only=True):
             existing = await self._reader.items(page.items, keys_only=True)
             surplus = [key for key in page.items if canonical(key) not in existing]

@@ -91,10 +91,7 @@ class _TwoHosts:
 async def open_endpoint(
     address: TableAddress, environment: Mapping[str, str]
 ) -> AsyncIterator[Endpoint]:
-    """The endpoint of a table, whose connections stay open within the context.
-
-    It does not repeat requests.
-    """
+    """The endpoint of a table, connected within the context. It repeats no requests."""
     async with AsyncExitStack() as stack:
         tables = await stack.enter_async_context(
             open_client(address.endpoint, address.region, environment)
