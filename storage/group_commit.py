@@ -41,21 +41,17 @@ class Commits(Protocol):
 
         Each commit has its own, so canceling one waiter does not affect the others.
         """
-        ...
 
     def behind_accepted(self) -> Future[None]:
         """A future that completes once all commits so far are durable; this starts no sync."""
-        ...
 
     @property
     def waiting_count(self) -> int:
         """The number of commits that wait for the start or the end of a sync."""
-        ...
 
     @property
     def is_idle(self) -> bool:
         """Whether every accepted commit is durable."""
-        ...
 
     async def wait_idle(self) -> None:
         """Wait until every accepted commit is durable."""

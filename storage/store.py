@@ -140,7 +140,6 @@ class RowReads(Protocol):
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values of these keys in order; None for missing keys."""
-        ...
 
     async def page(
         self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
@@ -150,7 +149,6 @@ class RowReads(Protocol):
         The page ends with the row that reaches ``max_rows`` or ``max_bytes`` (keys and values
         counted), so it is empty only if the range is empty. All rows of a page are from one state.
         """
-        ...
 
 
 class View(RowReads, Protocol):
@@ -161,7 +159,6 @@ class View(RowReads, Protocol):
 
         ``NOT_CACHED`` means that the value is not in memory: await ``load``.
         """
-        ...
 
     def page_nowait(
         self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
@@ -171,7 +168,6 @@ class View(RowReads, Protocol):
         ``NOT_CACHED`` means that reading could take long: await ``page``. A durable view that
         returns rows here shows one state in all its calls.
         """
-        ...
 
     async def first_rows(
         self, ranges: Sequence[tuple[bytes, bytes]], *, max_rows: int, reverse: bool = False
@@ -181,13 +177,11 @@ class View(RowReads, Protocol):
         This takes few round trips for any number of ranges. There is no limit of bytes, so the rows
         must be small. The end of a range is exclusive.
         """
-        ...
 
     async def load_with_page(
         self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int
     ) -> tuple[list[bytes | None], list[Row]]:
         """The values of these keys and a page, all from one state if the view is a durable one."""
-        ...
 
 
 class Locked(Protocol):
@@ -195,11 +189,9 @@ class Locked(Protocol):
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The accepted values of these keys in order; None for missing keys."""
-        ...
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         """Write all groups or none, like the store's ``commit``, and release the locks."""
-        ...
 
 
 class Store(Protocol):
@@ -208,7 +200,6 @@ class Store(Protocol):
     @property
     def latest(self) -> View:
         """The owner's view: it shows every accepted commit."""
-        ...
 
     def durable(self) -> View:
         """The view of durable rows. Never waits, and costs nothing.
@@ -216,11 +207,9 @@ class Store(Protocol):
         Each call of its methods reads one state. Use ``in_snapshot`` to read one state with several
         calls.
         """
-        ...
 
     def eventual(self) -> View:
         """The view for eventually consistent reads: it may lag behind ``durable()``."""
-        ...
 
     async def in_snapshot(
         self, read: Callable[[View], Awaitable[T]], *, calls_once: bool, eventual: bool = False
@@ -231,7 +220,6 @@ class Store(Protocol):
         ``calls_once``: ``read`` likely calls the view only once, which may save round trips.
         ``eventual``: the state may lag behind ``durable()``. Raises as ``View``.
         """
-        ...
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         """Write all groups or none; returns when they are accepted.
@@ -246,7 +234,6 @@ class Store(Protocol):
         ``Closed``; then nothing was written. A commit without groups is refused only if the
         durable state is unknown.
         """
-        ...
 
     def locked(self, heads: Sequence[bytes]) -> AbstractAsyncContextManager[Locked]:
         """Lock heads in the order of their keys; other commits of these heads wait.
@@ -255,7 +242,6 @@ class Store(Protocol):
         their holder. Another caller may wait that long for the locks. A head that is absent is not
         locked. Raises as ``View``.
         """
-        ...
 
     async def reclaim(self, start: bytes, end: bytes) -> None:
         """Reclaim the disk space of deleted and discarded rows in this range. May take minutes.
@@ -263,7 +249,6 @@ class Store(Protocol):
         Raises:
             Full, Retry, Closed, Unknown: commits are refused, or began to be refused meanwhile.
         """
-        ...
 
     async def checkpoint(self, directory: Path) -> None:
         """Create a data directory with all durable data at ``directory``, which must not exist.
@@ -272,15 +257,12 @@ class Store(Protocol):
         Raises ``CannotOpen`` if the directory can't be created; ``Full``, ``Retry`` or ``Closed``
         if commits are refused; ``Damaged`` if a row can't be read.
         """
-        ...
 
     def figures(self) -> StoreFigures:
         """The store's figures for the metrics."""
-        ...
 
     async def close(self) -> None:
         """Make accepted commits durable, complete their futures, and close. Idempotent."""
-        ...
 
 
 @runtime_checkable
@@ -289,4 +271,3 @@ class ClearableStore(Store, Protocol):
 
     async def clear(self) -> None:
         """Delete every row. Nothing else may use the store meanwhile."""
-        ...

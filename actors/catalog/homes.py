@@ -68,15 +68,12 @@ class MoveGuard(Protocol):
 
     def may_give(self, epoch: int) -> bool:
         """Whether the share with this epoch can run tables, and no late commit can follow."""
-        ...
 
     def holding(self, names: Collection[str]) -> AbstractAsyncContextManager[bool]:
         """Hold back the requests to these tables; False if earlier ones do not end soon."""
-        ...
 
     def opened(self) -> None:
         """Let the requests go on that wait for a table that was just opened."""
-        ...
 
 
 class Homes:

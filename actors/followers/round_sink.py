@@ -78,31 +78,25 @@ class RoundSender(Protocol[M]):
     @property
     def is_open(self) -> bool:
         """Whether rounds can be delivered."""
-        ...
 
     @property
     def is_answered(self) -> bool:
         """Whether the destination answered the last request, and is not silent now."""
-        ...
 
     @property
     def round_bytes(self) -> int:
         """Maximum bytes of messages in a round."""
-        ...
 
     async def open(
         self, counters: Mapping[int, int], stopped: asyncio.Future[None]
     ) -> Opened | None:
         """Connect; None if that failed. ``counters`` are the counters of the logs' positions."""
-        ...
 
     async def deliver(self, current: Round[M], stopped: asyncio.Future[None]) -> bool:
         """Wait until all of a round is acknowledged; False if the delivery failed.
 
         After a failure the round has the unacknowledged messages, perhaps without images.
         """
-        ...
 
     async def close(self) -> None:
         """Release the connection."""
-        ...

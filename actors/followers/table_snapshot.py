@@ -33,7 +33,6 @@ class KnownLogs(Protocol):
 
     async def wait_joined(self) -> None:
         """Wait until more logs are followed."""
-        ...
 
 
 class TableSnapshot:

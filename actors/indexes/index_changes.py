@@ -27,15 +27,12 @@ class IndexWriter(Protocol):
     @property
     def follows_all(self) -> bool:
         """Whether the index reflects all changes so far: see ``ApplyChanges``."""
-        ...
 
     def number_at(self, position: bytes) -> int:
         """The number of the partition that owns a position."""
-        ...
 
     def ask(self, number: int, message: ApplyChanges | Backfill) -> Awaitable[None]:
         """Send a message. The result completes when the effect of the message is durable."""
-        ...
 
 
 def index_entry_changes(

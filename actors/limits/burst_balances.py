@@ -41,7 +41,6 @@ class LimitsOwner(Protocol):
     @property
     def resources(self) -> Mapping[Resource, ResourceLimits]:
         """The limits of the table and its indexes that were created so far."""
-        ...
 
 
 class KeepBalances(Message[None], frozen=True):

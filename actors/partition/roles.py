@@ -21,7 +21,6 @@ class RowLoader(Protocol):
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values of these keys in order; None for missing keys."""
-        ...
 
 
 class Core(Protocol[BatchT]):
@@ -34,39 +33,30 @@ class Core(Protocol[BatchT]):
 
     def begin(self, head: PartitionHead) -> None:
         """Start with the stored head; called before the first batch, also after a crash."""
-        ...
 
     def forget(self) -> None:
         """Forget all decisions on rows that the store may have lost."""
-        ...
 
     def open(self, head: PartitionHead, messages: Sequence[Message[Any]]) -> BatchT:
         """Return an empty batch for these messages."""
-        ...
 
     def row_keys(self, batch: BatchT) -> list[bytes]:
         """Return the keys of the rows that a batch needs for its decisions."""
-        ...
 
     def fill(self, batch: BatchT, values: Sequence[bytes | None]) -> None:
         """Add the values of its ``row_keys`` to a batch; they have the same order."""
-        ...
 
     def decide(self, batch: BatchT, message: Message[Any]) -> Any:
         """Decide one message on the batch's rows; return a decision, or the error of the reply."""
-        ...
 
     def apply(self, batch: BatchT, message: Message[Any], decision: Any) -> Any:
         """Add a decision's rows to the batch; return the reply, or the error of the reply."""
-        ...
 
     def accepted(self, batch: BatchT, head: PartitionHead) -> None:
         """Called when the store has accepted a batch; ``head`` is the partition's head now."""
-        ...
 
     def rejected(self, batch: BatchT) -> None:
         """Called when the store has refused a batch."""
-        ...
 
 
 class Effects(Protocol[BatchT_contra]):
@@ -74,35 +64,27 @@ class Effects(Protocol[BatchT_contra]):
 
     def begin(self, head: PartitionHead) -> None:
         """Start with the stored head; called before the first batch, also after a crash."""
-        ...
 
     def forget(self) -> None:
         """Undo the effects of decisions that are void because the store may have lost rows."""
-        ...
 
     def loaded(self, batch: BatchT_contra) -> None:
         """Set the time of a batch, now that its rows are loaded."""
-        ...
 
     def charge(self, envelope: Envelope, decision: Any) -> Any:
         """Charge the units of a decision; return the decision, or the refusal in its place."""
-        ...
 
     def accepted(self, batch: BatchT_contra, outcomes: Sequence[Outcome]) -> None:
         """Called when the store has accepted a batch, or the batch has nothing to write."""
-        ...
 
     def durable(self, batch: BatchT_contra) -> None:
         """Called when a batch is durable, before its replies are sent."""
-        ...
 
     def rejected(self, envelopes: Sequence[Envelope]) -> None:
         """Called when nothing was written for these messages, before their replies are sent."""
-        ...
 
     def done(self) -> None:
         """Called when a batch was accepted or rejected, before the next one is taken."""
-        ...
 
 
 class Definition(Protocol):
@@ -113,7 +95,6 @@ class Definition(Protocol):
 
         Raises ``HeadGone`` if the table was deleted, or ``StoreError``.
         """
-        ...
 
 
 class NoEffects:

@@ -60,36 +60,29 @@ class TransactionRows(Protocol):
     @property
     def definition(self) -> TableDefinition:
         """The table's current definition."""
-        ...
 
     @property
     def has_local_indexes(self) -> bool:
         """Whether the sizes of item collections are limited."""
-        ...
 
     @property
     def records_changes(self) -> bool:
         """Whether a change record is written for each change."""
-        ...
 
     @property
     def locks(self) -> ItemLocks:
         """The items that transactions have locked."""
-        ...
 
     def check_collection(
         self, batch: TableBatch, partition_key: bytes, change: Change, grown_before_bytes: int
     ) -> int:
         """Return the growth of an item collection by a change. Refuse the change at the limit."""
-        ...
 
     def has_effect(self, change: Change) -> bool:
         """Whether a change must be written."""
-        ...
 
     def next_version(self, batch: TableBatch) -> int:
         """Return the version that the next change of a batch gives its item."""
-        ...
 
     def put(
         self,
@@ -100,7 +93,6 @@ class TransactionRows(Protocol):
         transaction: TransactionPlace | None,
     ) -> None:
         """Write a change into a batch."""
-        ...
 
 
 class TransactionParts:

@@ -32,14 +32,12 @@ class Clock(Protocol):
 
     def now_epoch_seconds(self) -> float:
         """Seconds since 1970; never goes back."""
-        ...
 
     def wait_until(self, epoch_seconds: float) -> asyncio.Future[None]:
         """A future that completes at this time, or immediately if the time has passed.
 
         Canceling the future removes its timer. Never use one future for two waiters.
         """
-        ...
 
 
 class SystemClock:

@@ -20,7 +20,6 @@ class CommitTarget(Protocol):
 
     async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
         """Write all groups or none."""
-        ...
 
 
 async def commit_past_stalls(store: CommitTarget, groups: Sequence[Group]) -> asyncio.Future[None]:

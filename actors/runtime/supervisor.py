@@ -49,7 +49,6 @@ class Actor(Protocol):
 
     async def run(self) -> None:
         """Load the state, then work through the mailbox until it is closed and drained."""
-        ...
 
 
 class Supervisor:

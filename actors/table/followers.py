@@ -44,12 +44,10 @@ class Subscriber(Protocol):
     @property
     def subscription(self) -> Subscription:
         """The logs that are kept for the subscriber now."""
-        ...
 
     @property
     def contract(self) -> Contract:
         """The contract of the subscriber's sink."""
-        ...
 
 
 class Following(Subscriber, Protocol):
@@ -57,11 +55,9 @@ class Following(Subscriber, Protocol):
 
     def split(self, parent: int, children: list[ChangeFeed]) -> None:
         """Follow the logs of a split partition's children, after the parent's log."""
-        ...
 
     async def close(self) -> None:
         """Stop its actors after the records in progress."""
-        ...
 
 
 class FollowingActor(Actor, Subscriber, Protocol):
@@ -69,7 +65,6 @@ class FollowingActor(Actor, Subscriber, Protocol):
 
     def split(self, children: Sequence[ChangeFeed]) -> None:
         """Follow the logs of a split partition's children, after the parent's log."""
-        ...
 
 
 class ActorFollowing:

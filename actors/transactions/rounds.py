@@ -61,7 +61,6 @@ class PreparedPart(Protocol):
 
     def release(self, transaction_id: bytes, *, gives_back: bool) -> None:
         """Tell the partition that the transaction is not committed."""
-        ...
 
 
 class Candidate:

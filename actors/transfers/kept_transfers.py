@@ -25,7 +25,6 @@ class Transfer(Protocol):
     @property
     def request(self) -> dict[str, Any]:
         """The members of the request, with their wire names."""
-        ...
 
 
 TransferT = TypeVar("TransferT", bound=Transfer)

@@ -87,7 +87,6 @@ class Endpoint(Protocol):
 
     async def call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         """The answer to a request; raises ``RequestFailed``, or ``CannotCall`` without any."""
-        ...
 
 
 class RetryingEndpoint:

@@ -76,7 +76,6 @@ class Fix(Protocol):
 
     def new_value(self, violation: ItemViolation) -> AttributeValue | None:
         """The new value; ``{}`` to remove the attribute, None to keep the old value."""
-        ...
 
 
 class DeleteAttribute:

@@ -25,7 +25,6 @@ class TraceSink(Port):
 
     def offer(self, trace: RequestTrace) -> None:
         """Take a trace or drop it; never wait."""
-        ...
 
 
 class Sampling(Struct, frozen=True):

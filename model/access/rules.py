@@ -27,7 +27,6 @@ class Facts(Protocol):
 
     def values(self, key: str) -> Sequence[str] | None:
         """The values of a key, in lower case; None without such a key. Raises ``UnknownFact``."""
-        ...
 
 
 Test: TypeAlias = Callable[[Facts], bool]

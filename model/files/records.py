@@ -63,11 +63,9 @@ class Format(Protocol):
 
     def feed(self, data: bytes) -> Records:
         """The records that end in the next part; use up each iterator. Raises ``BadContent``."""
-        ...
 
     def end(self) -> Records:
         """The last record, if it has no line end; raises as ``feed``."""
-        ...
 
 
 class Bounded:

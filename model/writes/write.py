@@ -102,12 +102,10 @@ class Conditional(Protocol):
     @property
     def condition(self) -> Condition | None:
         """The condition that the item must meet."""
-        ...
 
     @property
     def return_item_on_failure(self) -> bool:
         """Whether the error includes the item."""
-        ...
 
 
 def check_condition(old: StoredItem | None, write: Conditional) -> None:

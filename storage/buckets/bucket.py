@@ -31,7 +31,6 @@ class ObjectWriter(Protocol):
 
     async def write(self, data: bytes) -> None:
         """Append data; raises ``BucketError``."""
-        ...
 
     async def close(self) -> str:
         """Complete the object durably; returns its entity tag.
@@ -39,11 +38,9 @@ class ObjectWriter(Protocol):
         Raises:
             BucketError: the object can't be completed, and does not exist.
         """
-        ...
 
     async def abort(self) -> None:
         """Drop the object. Has no effect after ``close``."""
-        ...
 
 
 class Bucket(Protocol):
@@ -52,23 +49,18 @@ class Bucket(Protocol):
     @property
     def most_object_bytes(self) -> int:
         """Content of an object, before compression, after which a writer should begin another."""
-        ...
 
     async def objects(self, prefix: str) -> list[StoredObject]:
         """The objects whose keys begin with this prefix, sorted by key; raises ``BucketError``."""
-        ...
 
     def read(self, key: str) -> AsyncGenerator[bytes, None]:
         """The content of an object, in parts; raises ``BucketError`` also if it does not exist."""
-        ...
 
     async def put(self, key: str, data: bytes) -> None:
         """Write a small object durably, in place of an earlier one; raises ``BucketError``."""
-        ...
 
     async def writer(self, key: str) -> ObjectWriter:
         """Begin a large object; raises ``BucketError``."""
-        ...
 
 
 async def read_whole(bucket: Bucket, key: str) -> bytes:

@@ -51,7 +51,6 @@ class _Decompressor(Protocol):
 
     def check_end(self) -> None:
         """Raise ``BadFile`` if the file ends too early."""
-        ...
 
 
 class Content:

@@ -183,23 +183,19 @@ class OwnedStore(Store, Protocol):
     @property
     def epoch(self) -> int:
         """The number of the ownership, which each owner of the database or of a share raises."""
-        ...
 
     @property
     def is_in_doubt(self) -> bool:
         """Whether a commit of unknown outcome may still be written, so no table may move."""
-        ...
 
     async def share_epochs(self) -> set[int]:
         """The epochs of all shares; claims that name other epochs have no effect."""
-        ...
 
     async def fence(self, share: int, *, only_ended: bool) -> bool:
         """Refuse all later commits and reads of a share; return whether they are refused.
 
         ``only_ended``: only if no session holds the share's lock. Commits in flight end before.
         """
-        ...
 
 
 class _PostgresqlStore:

@@ -92,11 +92,9 @@ class Publisher(Protocol):
         own. Each record gets the time of sending. The call waits while the broker is unreachable,
         so the caller sets a deadline. Raises ``DeliveryFailed``.
         """
-        ...
 
     async def begin(self) -> None:
         """Begin a transaction on a publisher with an id; raises ``DeliveryFailed``."""
-        ...
 
     async def commit(self) -> None:
         """Commit the transaction; its records are visible when this returns.
@@ -104,11 +102,9 @@ class Publisher(Protocol):
         Raises:
             DeliveryFailed: whether it was committed is unknown; ``PublisherFenced``: it was not.
         """
-        ...
 
     async def close(self) -> None:
         """Abandon unacknowledged records and disconnect, within seconds."""
-        ...
 
 
 class Broker(Protocol):
@@ -116,11 +112,9 @@ class Broker(Protocol):
 
     async def check(self) -> None:
         """Connect to the broker once; raises ``Unreachable`` or ``Refused``."""
-        ...
 
     async def ensure_topic(self, topic: Topic) -> FoundTopic:
         """Create a topic if it does not exist; raises ``Unreachable`` or ``Refused``."""
-        ...
 
     async def is_empty(self, topic: str, partition_count: int) -> bool:
         """Whether a topic with this number of partitions has never received a record.
@@ -128,7 +122,6 @@ class Broker(Protocol):
         Raises:
             Unreachable, Refused: the broker gave no answer.
         """
-        ...
 
     async def open_publisher(self, transactional_id: str | None = None) -> Publisher:
         """Open a publisher; one with an id publishes in transactions.
@@ -136,7 +129,6 @@ class Broker(Protocol):
         An earlier publisher with this transactional id is fenced, and its open transaction is
         aborted. Raises ``Unreachable`` or ``Refused``.
         """
-        ...
 
     async def read_last(self, topic: str, keys: Iterable[bytes]) -> dict[bytes, bytes]:
         """The last committed value of each of these keys in a topic of one partition.
@@ -144,7 +136,6 @@ class Broker(Protocol):
         Raises:
             Unreachable, Refused: the topic can't be read.
         """
-        ...
 
 
 def _servers(texts: Iterable[str]) -> tuple[str, ...]:

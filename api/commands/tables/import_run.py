@@ -46,7 +46,6 @@ class ItemChanger(Protocol):
 
     def changed(self, item: dict[str, Any]) -> dict[str, Any]:
         """The item to write in place of this one."""
-        ...
 
 
 class Report(Protocol):
@@ -54,11 +53,9 @@ class Report(Protocol):
 
     def fault(self, file: SourceFile, fault: Fault) -> None:
         """Report a record that is not written, or that a later one has replaced."""
-        ...
 
     def progress(self, counts: Counts, place: Place) -> None:
         """Report that the records up to a place are written."""
-        ...
 
 
 class _ReadRecord(NamedTuple):

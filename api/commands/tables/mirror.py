@@ -57,11 +57,9 @@ class Progress(Protocol):
 
     def say(self, text: str) -> None:
         """Show a line that stays."""
-        ...
 
     def update(self, state: MirrorState, last_change_epoch_seconds: float | None) -> None:
         """Show the counts, and the time of the last change if the mirror reads changes."""
-        ...
 
 
 class Mirror:
