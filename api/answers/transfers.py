@@ -143,17 +143,10 @@ def export_description(database: Database, export: TableExport) -> dict[str, Any
     if export.ended_epoch_seconds is not None:
         description["EndTime"] = wire_time(export.ended_epoch_seconds)
     if export.status == "COMPLETED":
-        description |= {
-            "ExportManifest": export.manifest_key,
-            "BilledSizeBytes": export.billed_size_bytes,
-            "ItemCount": export.item_count,
-        }
-    if export.failure_code is not None:
-        description |= {
-            "FailureCode": export.failure_code,
-            "FailureMessage": export.failure_message,
-        }
-    return description
+        description["ExportManifest"] = export.manifest_key
+        description["BilledSizeBytes"] = export.billed_size_bytes
+        description["ItemCount"] = export.item_count
+    return description | _failure(export)
 
 
 def _export_times(export: TableExport) -> dict[str, Any]:
@@ -204,7 +197,7 @@ def _bucket_source(database: Database, found: TableImport) -> dict[str, Any]:
 def import_description(database: Database, found: TableImport) -> dict[str, Any]:
     """The ImportTableDescription of an import; members that do not apply are left out."""
     request, counts = found.request, found.counts
-    description: dict[str, Any] = {
+    return {
         "ImportArn": import_arn(database, found),
         "ImportStatus": found.status,
         "TableArn": table_arn(database, found.table_name),
@@ -220,10 +213,8 @@ def import_description(database: Database, found: TableImport) -> dict[str, Any]
         "ProcessedItemCount": counts.processed_items,
         "ImportedItemCount": counts.imported_items,
         **_times(found),
+        **_failure(found),
     }
-    if found.failure_code is not None:
-        description |= {"FailureCode": found.failure_code, "FailureMessage": found.failure_message}
-    return description
 
 
 def bulk_operation_arn(database: Database, found: BulkOperation) -> str:
@@ -270,9 +261,7 @@ def bulk_operation_description(database: Database, found: BulkOperation) -> dict
     }
     if progress.total_bytes is not None:
         description["TotalInputBytes"] = progress.total_bytes
-    if found.failure_code is not None:
-        description |= {"FailureCode": found.failure_code, "FailureMessage": found.failure_message}
-    return description
+    return description | _failure(found)
 
 
 def _bulk_usage(found: BulkOperation) -> dict[str, Any]:
@@ -289,6 +278,12 @@ def _bulk_usage(found: BulkOperation) -> dict[str, Any]:
         if sizes:
             members[name] = {index: {"BulkPutBytes": size} for index, size in sizes.items()}
     return members
+
+
+def _failure(found: TableExport | TableImport | BulkOperation) -> dict[str, Any]:
+    if found.failure_code is None:
+        return {}
+    return {"FailureCode": found.failure_code, "FailureMessage": found.failure_message}
 
 
 def _times(found: TableImport | BulkOperation) -> dict[str, float]:

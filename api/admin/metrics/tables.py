@@ -305,27 +305,23 @@ class TableCollector(Collector):
         for destination in self._figures.destinations:
             state.add_metric((*destination.labels, destination.state), 1)
         yield state
-        gauges: dict[str, str] = {
+        gauges = {
             "lag_records": "Number of the table's changes that are not published yet.",
             "lag_bytes": "Bytes of the change records that are kept for a topic.",
             "lag_seconds": "Age of the oldest change that is not published yet.",
         }
-        for name, text in gauges.items():
-            gauge = GaugeMetricFamily(f"dynactor_destination_{name}", text, labels=_DESTINATION)
-            for destination in self._figures.destinations:
-                gauge.add_metric(destination.labels, getattr(destination, name))
-            yield gauge
-        counts: dict[str, str] = {
+        counts = {
             "published_records": "Changes published to a topic since the server started.",
             "published_bytes": "Bytes of the keys and values published to a topic.",
             "errors": "Number of times that publishing failed and started again.",
             "omitted_images": "Records published without images because they were too large.",
         }
-        for name, text in counts.items():
-            count = CounterMetricFamily(f"dynactor_destination_{name}", text, labels=_DESTINATION)
+        for name, text in (gauges | counts).items():
+            family = GaugeMetricFamily if name in gauges else CounterMetricFamily
+            metric = family(f"dynactor_destination_{name}", text, labels=_DESTINATION)
             for destination in self._figures.destinations:
-                count.add_metric(destination.labels, getattr(destination, name))
-            yield count
+                metric.add_metric(destination.labels, getattr(destination, name))
+            yield metric
 
 
 def _capacity_states(table: Table) -> Iterator[_CapacityState]:

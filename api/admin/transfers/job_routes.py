@@ -8,6 +8,7 @@ it has put.
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import TypeAlias
 
 from aiohttp import web
 
@@ -18,11 +19,13 @@ from dynactor.actors.transfers.bulk_operations import BulkOperations, CancelBulk
 from dynactor.actors.transfers.table_exports import CancelExport, TableExports
 from dynactor.actors.transfers.table_imports import TableImports
 from dynactor.api.admin.answers import fault, json_answer, other_method, refused
-from dynactor.api.admin_api.job_messages import JOBS_PATH, JobAnswer, JobsAnswer
+from dynactor.api.admin_api.job_messages import JOBS_PATH, JobAnswer, JobKind, JobsAnswer
 from dynactor.model.errors import DynamoDBError
 from dynactor.model.transfers.bulk_operation import BulkOperation
 from dynactor.model.transfers.table_export import TableExport
 from dynactor.model.transfers.table_import import TableImport
+
+_Job: TypeAlias = TableImport | TableExport | BulkOperation
 
 
 async def answer(database: Database, request: web.BaseRequest) -> web.Response:
@@ -46,58 +49,37 @@ async def answer(database: Database, request: web.BaseRequest) -> web.Response:
 
 
 def _all(database: Database) -> list[JobAnswer]:
-    jobs = [
-        *map(_import, database.part(TableImports).imports),
-        *map(_export, database.part(TableExports).exports),
-        *map(_bulk_operation, database.part(BulkOperations).operations),
-    ]
-    return sorted(jobs, key=lambda job: job.id, reverse=True)
+    jobs: tuple[_Job, ...] = (
+        *database.part(TableImports).imports,
+        *database.part(TableExports).exports,
+        *database.part(BulkOperations).operations,
+    )
+    return sorted(map(_shown, jobs), key=lambda job: job.id, reverse=True)
 
 
 async def _canceled(database: Database, job_id: str) -> JobAnswer | None:
+    job: _Job
     if database.part(TableImports).find(job_id) is not None:
-        return _import(await database.ask(CancelImport(job_id)))
-    if database.part(TableExports).find(job_id) is not None:
-        return _export(await database.ask(CancelExport(job_id)))
-    if database.part(BulkOperations).find(job_id) is not None:
-        return _bulk_operation(await database.ask(CancelBulkOperation(job_id)))
-    return None
+        job = await database.ask(CancelImport(job_id))
+    elif database.part(TableExports).find(job_id) is not None:
+        job = await database.ask(CancelExport(job_id))
+    elif database.part(BulkOperations).find(job_id) is not None:
+        job = await database.ask(CancelBulkOperation(job_id))
+    else:
+        return None
+    return _shown(job)
 
 
-def _import(found: TableImport) -> JobAnswer:
+def _shown(job: _Job) -> JobAnswer:
+    kind: JobKind
+    match job:
+        case TableImport(import_id=job_id):
+            kind, items = "import", job.counts.processed_items
+        case TableExport(export_id=job_id):
+            kind, items = "export", job.item_count
+        case BulkOperation(operation_id=job_id):
+            kind, items = "bulk-operation", job.progress.processed_items
+    began, ended = job.began_epoch_seconds, job.ended_epoch_seconds
     return JobAnswer(
-        found.import_id,
-        "import",
-        found.table_name,
-        found.status,
-        found.began_epoch_seconds,
-        found.ended_epoch_seconds,
-        found.counts.processed_items,
-        found.failure_message,
-    )
-
-
-def _export(found: TableExport) -> JobAnswer:
-    return JobAnswer(
-        found.export_id,
-        "export",
-        found.table_name,
-        found.status,
-        found.began_epoch_seconds,
-        found.ended_epoch_seconds,
-        found.item_count,
-        found.failure_message,
-    )
-
-
-def _bulk_operation(found: BulkOperation) -> JobAnswer:
-    return JobAnswer(
-        found.operation_id,
-        "bulk-operation",
-        found.table_name,
-        found.status,
-        found.began_epoch_seconds,
-        found.ended_epoch_seconds,
-        found.progress.processed_items,
-        found.failure_message,
+        job_id, kind, job.table_name, job.status, began, ended, items, job.failure_message
     )
