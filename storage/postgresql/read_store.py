@@ -6,7 +6,7 @@ owner. A read that the standby refuses, or does not answer in time, is repeated 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -17,7 +17,8 @@ from dynactor.storage.postgresql.address import Address
 from dynactor.storage.postgresql.connections import ConnectionPolicy, Connections
 from dynactor.storage.postgresql.reader import Reader
 from dynactor.storage.postgresql.sql import Statements
-from dynactor.storage.store import NOT_CACHED, NotCached, Row, StoreError, Unavailable, View
+from dynactor.storage.postgresql.views import CommittedView, ForwardingView
+from dynactor.storage.store import StoreError, Unavailable, View
 from dynactor.storage.store_figures import ReadStoreFigures
 
 _CONNECTIONS: Final = 8
@@ -136,44 +137,12 @@ class ReadStore:
             )
 
 
-class _FallbackView:
+class _FallbackView(ForwardingView):
     """Reads from the standby, or from the primary if the standby can't be used."""
 
     def __init__(self, store: ReadStore) -> None:
+        self.raise_if_closed = store.primary.view.raise_if_closed
         self._store = store
 
-    def cached(self, key: bytes) -> bytes | NotCached | None:
-        """Return NOT_CACHED: no row is cached."""
-        return self._store.primary.view.cached(key)
-
-    def page_nowait(self, *_: object, **__: object) -> NotCached:
-        """Return NOT_CACHED: no row is cached."""
-        return NOT_CACHED
-
-    async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        return await self._store.run(lambda reader: reader.view.load(keys))
-
-    async def page(
-        self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
-    ) -> list[Row]:
-        return await self._store.run(
-            lambda reader: reader.view.page(
-                start, end, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes
-            )
-        )
-
-    async def first_rows(
-        self, ranges: Sequence[tuple[bytes, bytes]], *, max_rows: int, reverse: bool = False
-    ) -> list[list[Row]]:
-        return await self._store.run(
-            lambda reader: reader.view.first_rows(ranges, max_rows=max_rows, reverse=reverse)
-        )
-
-    async def load_with_page(
-        self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int
-    ) -> tuple[list[bytes | None], list[Row]]:
-        return await self._store.run(
-            lambda reader: reader.view.load_with_page(
-                keys, start, end, max_rows=max_rows, max_bytes=max_bytes
-            )
-        )
+    async def _forward(self, read: Callable[[CommittedView], Awaitable[T]]) -> T:
+        return await self._store.run(lambda reader: read(reader.view))

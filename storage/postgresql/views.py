@@ -7,6 +7,7 @@ A snapshot is a read-only transaction on a connection of its own.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
@@ -31,7 +32,23 @@ class SnapshotLost(Closed):
     """The connection of a snapshot has ended."""
 
 
-class CommittedView:
+class UncachedView:
+    """A view without rows in memory. ``raise_if_closed`` raises ``Closed``."""
+
+    raise_if_closed: Callable[[], None]
+
+    def cached(self, key: bytes) -> bytes | NotCached | None:  # noqa: ARG002 - of the port
+        """Return NOT_CACHED."""
+        self.raise_if_closed()
+        return NOT_CACHED
+
+    def page_nowait(self, *_: object, **__: object) -> NotCached:
+        """Return NOT_CACHED."""
+        self.raise_if_closed()
+        return NOT_CACHED
+
+
+class CommittedView(UncachedView):
     """The view of the rows that are committed when a method is called."""
 
     def __init__(
@@ -41,31 +58,21 @@ class CommittedView:
         point_reads: PointReads,
         raise_if_closed: Callable[[], None],
     ) -> None:
+        self.raise_if_closed = raise_if_closed
         self._connections = connections
         self._pages = PageReader(statements)
         self._point_reads = point_reads
-        self._raise_if_closed = raise_if_closed
-
-    def cached(self, key: bytes) -> bytes | NotCached | None:  # noqa: ARG002 - of the port
-        """Return NOT_CACHED: no row is cached."""
-        self._raise_if_closed()
-        return NOT_CACHED
-
-    def page_nowait(self, *_: object, **__: object) -> NotCached:
-        """Return NOT_CACHED: no row is cached."""
-        self._raise_if_closed()
-        return NOT_CACHED
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values under these keys."""
-        self._raise_if_closed()
+        self.raise_if_closed()
         return await self._point_reads.load(keys)
 
     async def page(
         self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
     ) -> list[Row]:
         """The rows of a range, up to the row that fills the page."""
-        self._raise_if_closed()
+        self.raise_if_closed()
         if start >= end or max_rows <= 0 or max_bytes <= 0:
             return []
 
@@ -91,7 +98,7 @@ class CommittedView:
         self, ranges: Sequence[tuple[bytes, bytes]], *, max_rows: int, reverse: bool = False
     ) -> list[list[Row]]:
         """The first rows of each range."""
-        self._raise_if_closed()
+        self.raise_if_closed()
 
         async def read(connection: Any) -> list[list[Row]]:
             try:
@@ -112,7 +119,7 @@ class CommittedView:
         self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int
     ) -> tuple[list[bytes | None], list[Row]]:
         """The values under these keys and a page."""
-        self._raise_if_closed()
+        self.raise_if_closed()
 
         def bounds() -> Bounds:
             return Bounds(reverse=False, max_rows=max_rows, max_bytes=max_bytes)
@@ -131,54 +138,60 @@ class CommittedView:
         return [values.get(stored(key).key) for key in keys], rows
 
 
-class OneCallView:
-    """A view that answers one call. A second call raises ``SecondCall``."""
-
-    def __init__(self, view: CommittedView) -> None:
-        self._view: CommittedView | None = view
-
-    def cached(self, key: bytes) -> bytes | NotCached | None:
-        """Return NOT_CACHED: no row is cached."""
-        return NOT_CACHED if self._view is None else self._view.cached(key)
-
-    def page_nowait(self, *_: object, **__: object) -> NotCached:
-        """Return NOT_CACHED: no row is cached."""
-        return NOT_CACHED
+class ForwardingView(UncachedView, ABC):
+    """A view whose calls go to another view."""
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values under these keys."""
-        return await self._take().load(keys)
+        return await self._forward(lambda view: view.load(keys))
 
     async def page(
         self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
     ) -> list[Row]:
         """The rows of a range, up to the row that fills the page."""
-        return await self._take().page(
-            start, end, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes
+        return await self._forward(
+            lambda view: view.page(
+                start, end, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes
+            )
         )
 
     async def first_rows(
         self, ranges: Sequence[tuple[bytes, bytes]], *, max_rows: int, reverse: bool = False
     ) -> list[list[Row]]:
         """The first rows of each range."""
-        return await self._take().first_rows(ranges, max_rows=max_rows, reverse=reverse)
+        return await self._forward(
+            lambda view: view.first_rows(ranges, max_rows=max_rows, reverse=reverse)
+        )
 
     async def load_with_page(
         self, keys: Sequence[bytes], start: bytes, end: bytes, *, max_rows: int, max_bytes: int
     ) -> tuple[list[bytes | None], list[Row]]:
         """The values under these keys and a page."""
-        return await self._take().load_with_page(
-            keys, start, end, max_rows=max_rows, max_bytes=max_bytes
+        return await self._forward(
+            lambda view: view.load_with_page(
+                keys, start, end, max_rows=max_rows, max_bytes=max_bytes
+            )
         )
 
-    def _take(self) -> CommittedView:
+    @abstractmethod
+    async def _forward(self, read: Callable[[CommittedView], Awaitable[T]]) -> T: ...
+
+
+class OneCallView(ForwardingView):
+    """A view that answers one call. A second call raises ``SecondCall``."""
+
+    def __init__(self, view: CommittedView) -> None:
+        self.raise_if_closed = view.raise_if_closed
+        self._view: CommittedView | None = view
+
+    async def _forward(self, read: Callable[[CommittedView], Awaitable[T]]) -> T:
         view, self._view = self._view, None
         if view is None:
             raise SecondCall
-        return view
+        return await read(view)
 
 
-class SnapshotView:
+class SnapshotView(UncachedView):
     """One state of the database, for as long as its transaction is open."""
 
     def __init__(
@@ -189,16 +202,6 @@ class SnapshotView:
         self._ended = ended
         # The calls of one snapshot take turns on its connection.
         self._turn = asyncio.Lock()
-
-    def cached(self, key: bytes) -> bytes | NotCached | None:  # noqa: ARG002 - of the port
-        """Return NOT_CACHED: no row is cached."""
-        self._raise_if_closed()
-        return NOT_CACHED
-
-    def page_nowait(self, *_: object, **__: object) -> NotCached:
-        """Return NOT_CACHED: no row is cached."""
-        self._raise_if_closed()
-        return NOT_CACHED
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values under these keys."""
@@ -250,7 +253,7 @@ class SnapshotView:
 
     async def _run(self, work: Callable[[Any], Awaitable[T]]) -> T:
         async with self._turn:
-            self._raise_if_closed()
+            self.raise_if_closed()
             connection = self._connection
             timer = asyncio.get_running_loop().call_later(STATEMENT_SECONDS, connection.terminate)
             is_done = False
@@ -272,6 +275,7 @@ class SnapshotView:
                     # running.
                     connection.terminate()
 
-    def _raise_if_closed(self) -> None:
+    def raise_if_closed(self) -> None:
+        """Raise ``SnapshotLost`` if the connection has ended."""
         if self._connection is None or self._connection.is_closed():
             raise SnapshotLost("the snapshot is closed")
