@@ -52,7 +52,6 @@ class Option(Struct, frozen=True):
     at_least: float = 0
     above: float | None = None
     at_most: float | None = None
-    # The reason for ``at_most``.
     reason: str = ""
     # The position in the group, after options with a lower one.
     place: int = 0

@@ -88,7 +88,6 @@ class Table:
             self._make_partition,
             environment.supervisor,
         )
-        # The prefix of the keys of all items' rows.
         self.row_prefix = key_layout.row_prefix(record.definition.table_id)
         # Encodes a typical key from its JSON (``fast_key.py``); a table never changes its key
         # schema.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-# A change over the admin port needs this header.
 CHANGE_HEADER: Final = "X-Dynactor-Admin"
 CHANGE_HEADER_VALUE: Final = "1"
 # The token of a page of the console, in lower case as in the headers of a call.

@@ -47,7 +47,6 @@ class OperationFigures:
         self.failures: Counter[Failure] = Counter()
         # Requests that were answered by a throttling error, by table and operation.
         self.throttled: Counter[tuple[str, str]] = Counter()
-        # Injected faults, by fault and operation.
         self.injected_faults: Counter[tuple[str, str]] = Counter()
 
     def operation_latency(self, operation: str) -> LatencyHistogram:

@@ -35,7 +35,6 @@ _TERMINATOR: Final = "aws4_request"
 _PARAMETERS: Final = ("Credential", "Signature", "SignedHeaders")
 _CREDENTIAL_ELEMENTS: Final = 5
 _TARGET_HEADER: Final = "x-amz-target"
-# The date of a request without ``DATE_HEADER``.
 _HTTP_DATE_HEADER: Final = "date"
 # These headers must be signed. Otherwise an attacker could change the operation or the date of a
 # request.

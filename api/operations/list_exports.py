@@ -23,9 +23,7 @@ _TOKEN: Final = re.compile(r"[0-9]{14,}-[0-9a-f]{8}\Z", re.ASCII)
 def handle(call: Call[ListExportsInput]) -> bytes:
     """A page of the exports, the newest first; the token is the id of the last one."""
     request, database = call.request, call.database
-    name = None
-    if request.TableArn is not None:
-        name = table_name(request.TableArn)
+    name = None if request.TableArn is None else table_name(request.TableArn)
     token = request.NextToken
     if token is not None and _TOKEN.match(token) is None:
         raise ValidationException("Invalid NextToken")

@@ -19,9 +19,7 @@ from dynactor.model.limits import LIST_IMPORTS
 def handle(call: Call[ListImportsInput]) -> bytes:
     """A page of the imports, the newest first; the token has the id of the last one."""
     request, database = call.request, call.database
-    name = None
-    if request.TableArn is not None:
-        name = table_name(request.TableArn)
+    name = None if request.TableArn is None else table_name(request.TableArn)
     before = None if request.NextToken is None else transfers.read_token(request.NextToken)
     found = [
         each

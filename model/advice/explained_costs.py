@@ -11,7 +11,6 @@ from dynactor.model.capacity import (
 )
 from dynactor.model.definitions.table import TableDefinition
 
-# The outcome of a transaction.
 Outcome: TypeAlias = Literal["done", "cancelled"]
 
 WriteKind: TypeAlias = Literal[

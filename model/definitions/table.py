@@ -229,7 +229,6 @@ class TableDefinition(Struct, frozen=True):
     # The warm throughput that an update requests.
     pending_warm_throughput: dict[str, Any] | None = None
     tags: tuple[tuple[str, str], ...] = ()
-    # The resource policies of the table and of its streams.
     policies: tuple[AttachedPolicy, ...] = ()
     # The id of the next index created on this table.
     next_index_id: int = 1

@@ -104,5 +104,4 @@ def _binary(value: Any) -> bytes | None:
     return raw if b64encode(raw).decode() == text else None
 
 
-# The reader of each key type.
 READ: Final[dict[KeyType, Read]] = {"S": _text, "N": _number, "B": _binary}
