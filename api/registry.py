@@ -10,15 +10,17 @@ from dynactor.api import operations
 from dynactor.api.execution.operation import Operation
 
 
-def _operation(module: str) -> Operation:
-    """The operation that a file of ``dynactor.api.operations`` defines."""
-    found: Operation = import_module(f"{operations.__name__}.{module}").OPERATION
+def _operations(module: str) -> tuple[Operation, ...]:
+    """The operations that a file of ``dynactor.api.operations`` defines, nearly always one."""
+    names = vars(import_module(f"{operations.__name__}.{module}"))
+    found: tuple[Operation, ...] = names.get("OPERATIONS") or (names["OPERATION"],)
     return found
 
 
 OPERATIONS: Final = {
     operation.name: operation
-    for operation in (_operation(module.name) for module in iter_modules(operations.__path__))
+    for module in iter_modules(operations.__path__)
+    for operation in _operations(module.name)
 }
 # By the X-Amz-Target headers of their requests.
 TARGETS: Final = {operation.target: operation for operation in OPERATIONS.values()}

@@ -1,1 +1,1 @@
-"""One file per operation."""
+"""One file per operation; those on global tables have one together."""
