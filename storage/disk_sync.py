@@ -22,8 +22,7 @@ def can_sync() -> bool:
 def sync_file(descriptor: int) -> None:
     """Make the content of a file, or the names in a directory, durable.
 
-    Raises:
-        OSError: the sync failed; the content of the disk is unknown from then on.
+    After ``OSError`` the content of the disk is unknown.
     """
     if _FULL_SYNC is None:
         os.fsync(descriptor)
@@ -42,8 +41,7 @@ def sync_data(descriptor: int) -> None:
 def complete_syncs(descriptor: int) -> None:
     """On macOS, flush the cache of this file's disk, which completes the syncs of other code.
 
-    Raises:
-        OSError: see ``sync_file``.
+    Raises as ``sync_file``.
     """
     if _FULL_SYNC is not None:
         fcntl.fcntl(descriptor, _FULL_SYNC)

@@ -104,8 +104,7 @@ class DurableMark:
     def advance(self, sequence: int) -> None:
         """Record that a sync of RocksDB covered all changes up to this sequence number.
 
-        Raises:
-            OSError: the mark did not advance, so the changes after it are answered with an error.
+        After ``OSError`` the mark did not advance, so later changes are answered with an error.
         """
         complete_syncs(self._file)
         with self._lock:
@@ -133,8 +132,7 @@ class DurableMark:
     def keep_only_synced(self) -> None:
         """Record that changes after the mark must not come back at the next opening.
 
-        Raises:
-            OSError: the mark can't be written; retry.
+        Raises ``OSError`` if the mark can't be written; retry.
         """
         with self._lock:
             if not self.is_kept:

@@ -105,9 +105,8 @@ class ListedChanges:
     ) -> tuple[dict[bytes, ListedChange], KeyRange]:
         """The first change since then of each item in the first part of a range.
 
-        Returns:
-            The changes by position, and the part of the range that they are complete for. It has at
-            least one position of a changed item, or it is the whole range.
+        Returns the changes by position, and the part of the range that they are complete for. It
+        has at least one position of a changed item, or it is the whole range.
         """
         most = max(_LEAST_ROWS, max_rows // max(1, len(self._parts)))
         ranges = [_part_range(part, wanted) for part in self._parts]
@@ -193,8 +192,7 @@ class ListedChanges:
     ) -> dict[bytes, Row]:
         """Read all changes of many items in a part, instead of searching them one by one.
 
-        Returns:
-            The items that have not been reached, because other items have too many changes.
+        Returns the items that were not reached, because other items have too many changes.
         """
         ranges = []
         for is_first in (True, False):

@@ -251,8 +251,7 @@ class TableBackups(Part):
     def check_deletable(self, table: Table) -> None:
         """Refuse to delete a table while a backup of it is being created (Developer Guide).
 
-        Raises:
-            ResourceInUseException: there is such a backup.
+        Raises ``ResourceInUseException`` if there is such a backup.
         """
         definition = table.definition
         for backup in self._backups.values():

@@ -79,8 +79,7 @@ class CatalogOwner:
     async def settle(self) -> None:
         """Commit only the count; a commit of unknown outcome can't be written after that.
 
-        Raises:
-            StoreError: see the store's ``commit``; the outcome is still unknown.
+        Raises as the store's ``commit``; the outcome is still unknown.
         """
         # A ``Conflict`` means that the commit of unknown outcome was written.
         with suppress(Conflict):

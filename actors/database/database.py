@@ -104,9 +104,8 @@ class Database:
     async def ask(self, message: Message[ReplyT]) -> ReplyT:
         """Let the database's actor handle a message; the message's class names its errors.
 
-        Raises:
-            LimitExceededException: too many messages are waiting.
-            InternalServerError: the store refused a commit.
+        Raises ``LimitExceededException`` if too many messages are waiting, or
+        ``InternalServerError`` if the store refused a commit.
         """
         is_urgent = isinstance(message, UrgentMessage)
         try:

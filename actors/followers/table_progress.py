@@ -139,8 +139,7 @@ class TableProgress:
     async def are_behind(self, counters: Mapping[int, int]) -> bool:
         """Whether a destination has more changes than a log, because a backup was restored.
 
-        Raises:
-            StoreError: a log can't be read.
+        Raises ``StoreError``.
         """
         behind = [
             log.number for log in self if await self._is_behind(log, counters.get(log.number, 0))

@@ -27,8 +27,7 @@ class SwitchedInsights(Struct, frozen=True):
 class UpdateContributorInsights(Message[SwitchedInsights], frozen=True):
     """Switch Contributor Insights of a table, or of the named index.
 
-    Raises:
-        ResourceNotFoundException: there is no such table or index.
+    Raises ``ResourceNotFoundException`` if there is no such table or index.
     """
 
     table_name: str

@@ -134,8 +134,7 @@ class LogTrimmer(Part):
     ) -> AsyncGenerator[float, None]:
         """Trim the logs of a table, one after another.
 
-        Yields:
-            The seconds for which nothing more of a log can be trimmed, unless the table changes.
+        Yields the seconds for which nothing more of a log can be trimmed, unless the table changes.
         """
         window = _window(table.definition, now_epoch_seconds)
         floors = await table.followers.floors()

@@ -73,8 +73,7 @@ class SpaceReclaimer(Part):
     async def _end(self, message: EndReclaim) -> None:
         """Delete the row of a range, unless the range was deleted and is to be reclaimed again.
 
-        Raises:
-            StoreError: nothing was changed.
+        After ``StoreError``, nothing was changed.
         """
         key_range = message.start, message.end
         is_requested = key_range == self._current or key_range in {*self._waiting, *self._postponed}

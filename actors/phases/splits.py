@@ -77,10 +77,9 @@ class Splitter(Part):
     async def _split(self, table: Table, message: SplitPartition) -> tuple[int, int]:
         """Split a partition; durable when this returns.
 
-        Raises:
-            ResourceInUseException: the table is not settled; the caller may try again.
-            ValidationException: there is no such partition, or it can't be split there.
-            StoreError: nothing was changed, or the outcome is ``Unknown``.
+        Raises ``ResourceInUseException`` if the table is not settled, so the caller may try again;
+        ``ValidationException`` if there is no such partition, or it can't be split there. After
+        ``StoreError``, nothing was changed, or the outcome is ``Unknown``.
         """
         _check(table.record, message)
         parent, index_id = message.number, message.index_id

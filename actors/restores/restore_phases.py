@@ -266,8 +266,7 @@ class RestorePhases(Part):
     async def _delete_copy(self, definition: TableDefinition) -> None:
         """Delete the internal backup of a restore to a point in time, or uploaded files.
 
-        Raises:
-            StoreError: the next start deletes it.
+        After ``StoreError``, the next start deletes it.
         """
         restoration = definition.restoration
         if restoration is not None and restoration.import_id is not None:

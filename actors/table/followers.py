@@ -165,8 +165,7 @@ class Followers:
     def split(self, parent: int, children: tuple[int, int]) -> list[ChangeFeed]:
         """Replace a split partition's feed by its children's; ``record`` has the split already.
 
-        Returns:
-            The feeds of the children.
+        Returns the feeds of the children.
         """
         ended = self._record().ended_log(parent)
         feeds = [

@@ -322,8 +322,7 @@ class Transactions:
     async def receipts_again(self, wanted: Sequence[TableKey]) -> list[Receipt]:
         """The cost of a repeated transaction, which only reads each of its items.
 
-        Raises:
-            InternalServerError: the store failed.
+        Raises ``InternalServerError`` if the store failed.
         """
         found = await self._load(wanted)
         for each, read in zip(wanted, found, strict=True):

@@ -265,8 +265,7 @@ class BulkPut:
     async def _write(self, table: Table, lines: Sequence[_Line]) -> list[_Line]:
         """Write these items; returns those to write again.
 
-        Raises:
-            BulkFailed: an outcome is unknown, or the table is deleted.
+        Raises ``BulkFailed`` if an outcome is unknown, or the table is deleted.
         """
         sent = [_submit(table, line) for line in lines]
         results = await outcomes(sent)

@@ -314,8 +314,7 @@ class TableImports(Part):
     def canceled(self, import_id: str) -> TableImport:
         """The import to store before its table is deleted, or the import as it is if it is over.
 
-        Raises:
-            ResourceNotFoundException: the import does not exist, or was forgotten.
+        Raises ``ResourceNotFoundException`` if the import does not exist, or was forgotten.
         """
         found = self.find(import_id)
         if found is None:

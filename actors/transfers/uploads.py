@@ -113,9 +113,8 @@ class Uploads:
     async def receive(self, upload_id: str, number: int, parts: AsyncIterator[bytes]) -> None:
         """Store a piece durably; a repetition replaces it, unless the upload has ended.
 
-        Raises:
-            UploadConflict: there is no such upload, it has ended, or the piece is being received.
-            BucketError: the piece can't be stored, or the disk is almost full.
+        Raises ``UploadConflict`` if there is no such open upload, or the piece is being received.
+        Raises ``BucketError`` if the piece can't be stored, or the disk is almost full.
         """
         upload = self._open(upload_id)
         if number in upload.receiving:
@@ -172,8 +171,7 @@ class Uploads:
     async def file(self, upload_id: str, number: int, stopped: Future[None]) -> ImportFile | None:
         """The piece with this number, when it is there; None after the last, or when stopped.
 
-        Raises:
-            BucketError: the pieces are lost.
+        Raises ``BucketError`` if the pieces are lost.
         """
         upload = self._uploads.get(upload_id)
         if upload is None:

@@ -137,8 +137,7 @@ class DatabaseHost:
     async def reset(self) -> None:
         """Open an empty database with the settings and the clock of the server's start.
 
-        Raises:
-            StoreError: the store can't be read or written.
+        Raises ``StoreError`` if the store can't be read or written.
         """
         await self._reopen(self._empty)
         for forget in self._on_reset:

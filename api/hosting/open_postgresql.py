@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 def open_postgresql(url: str, read_url: str | None = None) -> AbstractAsyncContextManager[Store]:
     """The store in a database; ``read_url`` is that of a standby for reads.
 
-    Raises:
-        CannotOpen: the driver is missing.
+    Raises ``CannotOpen`` if the driver is missing.
     """
     with _needing_driver():
         from dynactor.storage.postgresql import store  # noqa: PLC0415

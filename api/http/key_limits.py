@@ -45,8 +45,7 @@ class KeyUse:
     def begin(self, size_bytes: int, connection: Connection | None) -> None:
         """Count a request, and its connection if the connection is open.
 
-        Raises:
-            ThrottlingException: the key has reached a limit.
+        Raises ``ThrottlingException`` if the key has reached a limit.
         """
         now = self._now()
         limits = self.limits

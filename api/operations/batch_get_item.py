@@ -194,8 +194,7 @@ def _parsed(request: BatchGetItemInput) -> list[_Parsed]:
 def _check_projections(request: BatchGetItemInput) -> None:
     """Refuse a batch with both AttributesToGet and ProjectionExpression, even for different tables.
 
-    Raises:
-        ValidationException: the batch has both.
+    Raises ``ValidationException`` if the batch has both.
     """
     for table_gets in request.RequestItems.values():
         check_together(table_gets)

@@ -221,8 +221,7 @@ def _check_start(
 ) -> None:
     """Check that a start key, which fits the schema, is in the range of a Query.
 
-    Raises:
-        ValidationException: the key is outside, or the range has at most one item.
+    Raises ``ValidationException`` if the key is outside, or the range has at most one item.
     """
     wanted = key_range.selected_range(condition)
     if key_range.contains(wanted, start_position(table, index, start_key)):

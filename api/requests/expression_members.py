@@ -124,8 +124,7 @@ def _parameters(shape: type[Struct]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def read_condition(request: ConditionMembers, placeholders: Placeholders) -> Condition | None:
     """The condition of a write, if any.
 
-    Raises:
-        ValidationException, SerializationException: the condition is invalid.
+    Raises ``ValidationException`` or ``SerializationException`` if the condition is invalid.
     """
     if request.ConditionExpression is not None:
         return parse_condition(
@@ -148,8 +147,7 @@ def read_legacy_filter(
 ) -> Condition | None:
     """The condition of QueryFilter or ScanFilter, which DynamoDB checks before expressions.
 
-    Raises:
-        ValidationException, SerializationException: the condition is invalid.
+    Raises ``ValidationException`` or ``SerializationException`` if the condition is invalid.
     """
     return legacy.filter_condition(_members(conditions), conditional_operator)
 
@@ -161,8 +159,7 @@ def read_key_terms(
 ) -> KeyTerms | LegacyKeyTerms:
     """The key condition of a Query, not yet checked against the key schema.
 
-    Raises:
-        ValidationException, SerializationException: the condition is invalid.
+    Raises ``ValidationException`` or ``SerializationException`` if the condition is invalid.
     """
     if expression is not None:
         return bind_key_condition(expression, placeholders)
@@ -190,8 +187,7 @@ def read_update(
 ) -> BoundUpdate | None:
     """The update of an UpdateItem; None if it changes no attribute.
 
-    Raises:
-        ValidationException, SerializationException: the update is invalid.
+    Raises ``ValidationException`` or ``SerializationException`` if the update is invalid.
     """
     if expression is not None:
         return parse_update(expression, placeholders)

@@ -46,10 +46,8 @@ def find_resource(database: Database, arn: str) -> PolicyResource:
 def check_policy(text: str, *, is_of_stream: bool = False) -> None:
     """Refuse a text that is not a resource policy for a table, or for a stream.
 
-    The size is checked first, because parsing a long text would delay all other requests.
-
-    Raises:
-        ValidationException: the text is too large, not a resource policy, or refused on AWS.
+    The size is checked first, because parsing a long text would delay all other requests. Raises
+    ``ValidationException``.
     """
     check_size(text)
     try:

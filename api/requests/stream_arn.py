@@ -22,8 +22,7 @@ _ARN: Final = re.compile(
 def named(arn: str) -> tuple[str, str]:
     """The table's name and the label in a stream's ARN; account and region are ignored.
 
-    Raises:
-        ValidationException: the text is not a stream's ARN.
+    Raises ``ValidationException`` if the text is not a stream's ARN.
     """
     match = _ARN.match(arn)
     if match is None:

@@ -51,8 +51,7 @@ class NodeParts(NamedTuple):
 async def serving_as_node(settings: ServerSettings, parts: NodeParts) -> AsyncIterator[Node]:
     """A node of the cluster that ``settings`` name, ready to answer requests.
 
-    Raises:
-        CannotListen, CannotOpen: the node can't join.
+    Raises ``CannotListen`` or ``CannotOpen`` if the node can't join.
     """
     address = settings.nodes.address
     assert address is not None

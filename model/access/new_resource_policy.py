@@ -20,8 +20,7 @@ _STREAM_ACTIONS: Final = frozenset(
 def check_new(policy: Policy, *, is_of_stream: bool) -> None:
     """Refuse a policy that allows every principal, or names stream actions for a table.
 
-    Raises:
-        ValidationException: the policy is refused.
+    Raises ``ValidationException`` if the policy is refused.
     """
     for statement in policy.statements:
         if _is_unbounded(statement):

@@ -64,8 +64,7 @@ class Placeholders:
     def path(self, path: syntax.ParsedPath) -> Path:
         """A path with its placeholders replaced, which now count as used.
 
-        Raises:
-            ValidationException: a name is not defined, or the path is too deep.
+        Raises ``ValidationException`` if a name is not defined, or the path is too deep.
         """
         parts = path.parts
         if len(parts) > DOCUMENT_PATH_DEPTH:

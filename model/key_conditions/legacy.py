@@ -71,8 +71,7 @@ def expected_condition(
 ) -> Condition | None:
     """The condition of Expected; None if Expected is empty.
 
-    Raises:
-        ValidationException, SerializationException: a parameter is faulty.
+    Raises ``ValidationException`` or ``SerializationException`` if a parameter is faulty.
     """
     nodes = {name: _expected(name, members) for name, members in (expected or {}).items()}
     return _joined(nodes, conditional_operator)
@@ -83,8 +82,7 @@ def filter_condition(
 ) -> Condition | None:
     """The condition of QueryFilter or ScanFilter; None without a filter.
 
-    Raises:
-        ValidationException, SerializationException: a parameter is faulty.
+    Raises ``ValidationException`` or ``SerializationException`` if a parameter is faulty.
     """
     nodes = {name: _filter(name, members) for name, members in (conditions or {}).items()}
     return _joined(nodes, conditional_operator)
@@ -244,8 +242,7 @@ _KEY_OPERATORS: Final[dict[str, KeyOperator]] = {
 def bind_key_conditions(conditions: Mapping[str, Members]) -> LegacyKeyTerms:
     """Check KeyConditions as far as possible without the key.
 
-    Raises:
-        ValidationException, SerializationException: a parameter is faulty.
+    Raises ``ValidationException`` or ``SerializationException`` if a parameter is faulty.
     """
     terms = {}
     for name, members in conditions.items():
@@ -262,8 +259,7 @@ _ADDABLE_TYPES: Final = SET_TYPES | {"N", "L"}
 def attribute_updates(updates: Mapping[str, Members]) -> BoundUpdate:
     """The update of AttributeUpdates.
 
-    Raises:
-        ValidationException, SerializationException: a parameter is faulty.
+    Raises ``ValidationException`` or ``SerializationException`` if a parameter is faulty.
     """
     return BoundUpdate(
         tuple(_action(name, members) for name, members in updates.items()),

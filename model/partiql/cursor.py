@@ -145,8 +145,7 @@ class TokenCursor:
     def check_links(self, links: int) -> None:
         """Refuse a chain of too many operators, because each is nested in the next one's tree.
 
-        Raises:
-            ValidationException: there are too many operators.
+        Raises ``ValidationException`` if there are too many operators.
         """
         if links > DEPTH:
             raise ValidationException(TOO_MANY_OPERATORS)

@@ -145,8 +145,7 @@ def plan_check(
 ) -> Check:
     """The check of an EXISTS: the item exists, and its WHERE holds.
 
-    Raises:
-        ValidationException: the key does not fit the table.
+    Raises ``ValidationException`` if the key does not fit the table.
     """
     select, schema = exists.select, table.key_schema
     assert select.where is not None, "see is_check"

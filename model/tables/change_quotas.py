@@ -46,8 +46,7 @@ def with_table_class_change(
 ) -> tuple[float, ...]:
     """The times of the changes of a table's class (message: AWS, October 2026).
 
-    Raises:
-        LimitExceededException: there were too many changes in the last 30 days.
+    Raises ``LimitExceededException`` if there were too many changes in the last 30 days.
     """
     return _with(
         changes,
@@ -61,8 +60,7 @@ def with_table_class_change(
 def with_sse_change(changes: tuple[float, ...], now_epoch_seconds: float) -> tuple[float, ...]:
     """The times of the changes of a table's encryption; the message is inferred.
 
-    Raises:
-        LimitExceededException: there were too many changes in the last 24 hours.
+    Raises ``LimitExceededException`` if there were too many changes in the last 24 hours.
     """
     return _with(
         changes,

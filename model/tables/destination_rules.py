@@ -125,8 +125,7 @@ def updated(
 ) -> TableDefinition:
     """The table after a change of the precision of timestamps in a destination's records.
 
-    Raises:
-        ValidationException: there is no such active destination, or nothing to change.
+    Raises ``ValidationException`` if there is no such active destination, or nothing to change.
     """
     destination = in_use(table)
     if destination is None or destination.topic != topic or not destination.publishes:

@@ -153,8 +153,7 @@ def check_index_key_types(table: TableDefinition, types: Mapping[str, str]) -> N
 def check_index_keys_not_empty(table: TableDefinition, values: Item, *, updated: bool) -> None:
     """Check an item to put, or the values of an update, only for empty values of index keys.
 
-    Raises:
-        ValidationException: an index key is empty.
+    Raises ``ValidationException`` if an index key is empty.
     """
     for index in _written_indexes(table):
         for attribute in index.key_schema.attributes:

@@ -158,8 +158,7 @@ def index_projection(index: NewIndex) -> Projection:
 def check_projected_count(indexes: Iterable[IndexDefinition]) -> None:
     """Check the number of projected attributes, counted once for each index ("Quotas").
 
-    Raises:
-        ValidationException: all indexes of the table together project too many attributes.
+    Raises ``ValidationException`` if all indexes of the table together project too many attributes.
     """
     projected = sum(len(index.projection.non_key_attributes) for index in indexes)
     if projected > PROJECTED_ATTRIBUTES:

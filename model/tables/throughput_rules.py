@@ -130,8 +130,7 @@ def check_bounds_of_index(name: str, throughput: Throughput, region: str) -> Non
 def check_most(throughput: Throughput, region: str) -> None:
     """Refuse more units than the account's quota for a new table, or for an index of it.
 
-    Raises:
-        LimitExceededException: too many units.
+    Raises ``LimitExceededException``.
     """
     _check_quota(dict(_members(throughput)), region)
 
@@ -139,8 +138,7 @@ def check_most(throughput: Throughput, region: str) -> None:
 def check_most_warm(warm: dict[str, Any] | None, region: str) -> None:
     """Refuse more warm units than the account's quota for a new table, or for an index of it.
 
-    Raises:
-        LimitExceededException: too many units.
+    Raises ``LimitExceededException``.
     """
     _check_quota(warm or {}, region)
 
@@ -184,8 +182,7 @@ def changed(
 ) -> Throughput:
     """The throughput after a change of units, with its times and counts.
 
-    Raises:
-        LimitExceededException: units were decreased too often today.
+    Raises ``LimitExceededException`` if units were decreased too often today.
     """
     increase = wanted.read_units > current.read_units or wanted.write_units > current.write_units
     decrease = wanted.read_units < current.read_units or wanted.write_units < current.write_units

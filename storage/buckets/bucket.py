@@ -35,8 +35,7 @@ class ObjectWriter(Protocol):
     async def close(self) -> str:
         """Complete the object durably; returns its entity tag.
 
-        Raises:
-            BucketError: the object can't be completed, and does not exist.
+        After ``BucketError`` the object does not exist.
         """
 
     async def abort(self) -> None:

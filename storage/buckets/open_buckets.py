@@ -33,8 +33,7 @@ class Buckets:
     def named(self, name: str, grant: BucketGrant | None) -> Bucket:
         """The bucket of this name, with the objects that ``grant`` allows; None allows all.
 
-        Raises:
-            BucketError: no bucket has this name.
+        Raises ``BucketError`` if no bucket has this name.
         """
         url = self._urls.get(name)
         if url is None:

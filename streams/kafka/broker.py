@@ -99,8 +99,7 @@ class Publisher(Protocol):
     async def commit(self) -> None:
         """Commit the transaction; its records are visible when this returns.
 
-        Raises:
-            DeliveryFailed: whether it was committed is unknown; ``PublisherFenced``: it was not.
+        After ``DeliveryFailed`` the outcome is unknown, except after ``PublisherFenced``.
         """
 
     async def close(self) -> None:
@@ -119,8 +118,7 @@ class Broker(Protocol):
     async def is_empty(self, topic: str, partition_count: int) -> bool:
         """Whether a topic with this number of partitions has never received a record.
 
-        Raises:
-            Unreachable, Refused: the broker gave no answer.
+        Raises ``Unreachable`` or ``Refused``.
         """
 
     async def open_publisher(self, transactional_id: str | None = None) -> Publisher:
@@ -133,8 +131,7 @@ class Broker(Protocol):
     async def read_last(self, topic: str, keys: Iterable[bytes]) -> dict[bytes, bytes]:
         """The last committed value of each of these keys in a topic of one partition.
 
-        Raises:
-            Unreachable, Refused: the topic can't be read.
+        Raises ``Unreachable`` or ``Refused`` if the topic can't be read.
         """
 
 

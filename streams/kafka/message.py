@@ -39,8 +39,7 @@ _MICROSECONDS_PER_MILLISECOND: Final = 1_000
 class KafkaForm(Struct, frozen=True, cache_hash=True):
     """The form of published records; ``plain_images`` and ``schema`` apply only to debezium.
 
-    Raises:
-        ConfigurationError: tombstones are combined with the key of an item collection.
+    Raises ``ConfigurationError`` if tombstones are combined with the key of an item collection.
     """
 
     format: Annotated[KafkaFormat, Option("--kafka-format", OptionGroup.KAFKA_RECORDS)] = "dynamodb"

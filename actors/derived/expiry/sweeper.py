@@ -245,8 +245,7 @@ class Sweeper:
     async def _ask_past_damage(self, positions: tuple[bytes, ...]) -> int:
         """See ``_ask``; skip damaged items, and try them again a minute later.
 
-        Raises:
-            InternalServerError: the store refuses writes, or each of several items failed.
+        Raises ``InternalServerError`` if the store refuses writes, or each of several items failed.
         """
         try:
             return await self._ask(positions)

@@ -224,8 +224,7 @@ class MirrorRun:
     ) -> MirrorState:
         """The state of a copy that starts now.
 
-        Raises:
-            TransferFailed: the table has items that this mirror has not copied.
+        Raises ``TransferFailed`` if the table has items that this mirror has not copied.
         """
         target_id = table_copy.table_id(tables.target)
         if stored.stream_arn:
