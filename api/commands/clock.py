@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Final, NoReturn
+from typing import Any
 
 from cyclopts import App
 
@@ -12,8 +12,6 @@ from dynactor.api.admin_api.times import pace, parse_length
 from dynactor.api.clients.admin_client import AdminRequestFailed
 from dynactor.api.clients.reach import CannotCall
 from dynactor.api.clients.server_address import ServerAddress
-
-_FAILED: Final = 1
 
 clock = App(
     name="clock",
@@ -53,7 +51,7 @@ def step(length: str, /, *, server: ServerAddress | None = None) -> None:
     try:
         seconds = parse_length(length)
     except ValueError as error:
-        _give_up(str(error))
+        sys.exit(f"dynactor: {error}")
     _change(server, "POST", STEP_PATH, {"seconds": seconds})
 
 
@@ -78,10 +76,5 @@ def _change(
         client = (server or ServerAddress()).admin_client()
         state = client.ask(method, path, ClockAnswer, body=body)
     except (CannotCall, AdminRequestFailed) as error:
-        _give_up(str(error))
+        sys.exit(f"dynactor: {error}")
     sys.stdout.write(f"{state.now_iso} ({state.now:.6f}), {pace(state.speed)}\n")
-
-
-def _give_up(message: str) -> NoReturn:
-    sys.stderr.write(f"dynactor: {message}\n")
-    sys.exit(_FAILED)

@@ -27,5 +27,4 @@ def encrypt_keys(file: Path, /, *, credentials_key_file: Path) -> None:
         secret = read_secret(credentials_key_file, "--credentials-key-file")
         sys.stdout.write(encrypted(read_text(file), secret).decode())
     except (BadCredentialsFile, BadKeyFile, BadSecretFile) as error:
-        sys.stderr.write(f"dynactor: {error}\n")
-        sys.exit(1)
+        sys.exit(f"dynactor: {error}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Final, NoReturn, TypeVar
+from typing import Final, TypeVar
 from urllib.parse import quote
 
 from cyclopts import App
@@ -16,7 +16,6 @@ from dynactor.api.clients.tables_address import TablesAddress
 
 AnswerT = TypeVar("AnswerT")
 
-_FAILED: Final = 1
 _IN_PROGRESS: Final = ("IN_PROGRESS", "CANCELLING")
 
 jobs = App(
@@ -65,7 +64,7 @@ def _ask(
         client = (server or TablesAddress()).admin_client()
         return client.ask(method, path, answer_type, timeout_seconds=None)
     except (CannotCall, AdminRequestFailed) as error:
-        _give_up(str(error))
+        sys.exit(f"dynactor: {error}")
 
 
 def _line(job: JobAnswer) -> str:
@@ -74,8 +73,3 @@ def _line(job: JobAnswer) -> str:
         f"{job.id} {job.kind} of {job.table}: {job.status}, {job.items:,} items, "
         f"since {iso_time(job.start)}{problem}\n"
     )
-
-
-def _give_up(message: str) -> NoReturn:
-    sys.stderr.write(f"dynactor: {message}\n")
-    sys.exit(_FAILED)

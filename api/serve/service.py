@@ -7,7 +7,7 @@ import signal
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 import anyio
 import structlog
@@ -59,13 +59,13 @@ def run(settings: ServerSettings) -> None:
         TransferFailed,
         Unavailable,
     ) as error:
-        _give_up(str(error))
+        sys.exit(f"dynactor: {error}")
     except _EndedWithoutSignal:
         _log.critical("server_ended", reason="no signal, but a part of it was cancelled: a bug")
         sys.exit(1)
     except ClockBehindData as error:
-        _give_up(
-            f"The virtual clock of {settings.store.shown} is at "
+        sys.exit(
+            f"dynactor: The virtual clock of {settings.store.shown} is at "
             f"{iso_time(error.stored_epoch_seconds)}, after the real time, and can't go back: add "
             "--virtual-clock now to continue from that time, or give another --data-dir"
         )
@@ -161,8 +161,3 @@ def _policy_note(policy_dir: Path, mode: PolicyMode) -> str:
 
 def _clock_note(state: ClockState) -> str:
     return f"Virtual clock at {iso_time(state.now_epoch_seconds)}, {pace(state.speed)}\n"
-
-
-def _give_up(message: str) -> NoReturn:
-    sys.stderr.write(f"dynactor: {message}\n")
-    sys.exit(1)
