@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-# Durations are counted in units of 1,024 nanoseconds, because a shift by ten bits is faster than a
-# division.
+# Durations are in units of 1,024 nanoseconds: shifting by ten bits is faster than dividing.
 _UNIT_SECONDS: Final = 1024e-9
 # Bucket k counts durations below 2 ** k units. Each duration of 64 bits has a bucket.
 _BUCKETS: Final = 64

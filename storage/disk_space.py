@@ -15,8 +15,7 @@ _RESERVE_SHARE: Final = 20
 # Querying the free space may be slow on a network file system, so not every commit does it.
 _INTERVAL_SECONDS: Final = 0.1
 _INTERVAL_SHARE: Final = 16
-# Number of trial writes. Opening the engine needs more writes, so it would fail if one of these
-# fails.
+# Number of trial writes. Opening needs more writes, so it would fail if one of these fails.
 _PROBES: Final = 16
 
 

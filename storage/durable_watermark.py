@@ -124,8 +124,7 @@ class DurableMark:
     def is_kept(self) -> bool:
         """Whether ``keep_only_synced`` has succeeded, so the log can be cut at the mark.
 
-        If the log were cut earlier, a file that is ahead of ``sequence`` would report the log as
-        damaged.
+        If the log were cut earlier, a file ahead of ``sequence`` would report it as damaged.
         """
         return self.only_synced and self._is_in_both
 

@@ -67,8 +67,7 @@ class Synchronizer(Generic[T]):
     accepted so far. ``sync`` runs in the thread. ``publish`` is called on the loop with the mark
     after the sync, before any future of the covered commits completes.
 
-    A failed sync (``has_failed``) is the last one, because the content of the disk is unknown from
-    then on.
+    A failed sync (``has_failed``) is the last one: the disk's content is unknown from then on.
     """
 
     def __init__(

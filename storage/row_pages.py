@@ -21,8 +21,7 @@ async def pages_in(
 ) -> AsyncGenerator[list[Row], None]:
     """The rows from ``start`` to before ``end`` in pages that are not empty; raises ``StoreError``.
 
-    Each page is read from a new view, because a view keeps the deleted rows of its state on the
-    disk.
+    Each page has a new view, because a view keeps the deleted rows of its state on the disk.
     """
     while start < end:
         rows = await take_view().page(start, end, max_rows=max_rows, max_bytes=max_bytes)

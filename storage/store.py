@@ -204,8 +204,7 @@ class Store(Protocol):
     def durable(self) -> View:
         """The view of durable rows. Never waits, and costs nothing.
 
-        Each call of its methods reads one state. Use ``in_snapshot`` to read one state with several
-        calls.
+        Each call reads one state. Use ``in_snapshot`` to read one state with several calls.
         """
 
     def eventual(self) -> View:

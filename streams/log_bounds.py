@@ -70,8 +70,7 @@ async def _reach(view: View, table_id: int, number: int, last: int | None, now_u
     first = await first_behind(view, number, trimmed.counter)
     after = last if first is None else first.sequence_number.counter - 1
     if after <= trimmed.counter and trimmed.time_us is not None:
-        # If the log of a parent partition was deleted, the time of its last change was copied to
-        # the children.
+        # If a parent's log was deleted, the time of its last change was copied to the children.
         return LogReach(number, after, last, trimmed.time_us)
     if after == 0:
         return LogReach(number, after, last, None)

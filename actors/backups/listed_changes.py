@@ -65,8 +65,7 @@ async def log_parts(
 def next_start(position: bytes) -> bytes:
     """The start of the positions after one, and of their rows among the listed changes.
 
-    No position is a prefix of another. In a row, a counter follows the position, and its first byte
-    is 0.
+    No position is a prefix of another. In a row, a counter follows, whose first byte is 0.
     """
     return position + b"\x01"
 

@@ -5,8 +5,7 @@ then neither its table nor the backup can be deleted. A backup that fails, becau
 or the table's rows can't be read, is deleted, and the log reports it.
 
 The commit that creates a backup stores its positions in the logs, as the checkpoints of a
-subscriber. While the backup is CREATING, its table's changes are recorded, and the logs are kept
-from there on.
+subscriber. While the backup is CREATING, its table's changes are recorded, and the logs are kept.
 """
 
 from __future__ import annotations

@@ -22,8 +22,7 @@ from dynactor.storage import key_layout
 from dynactor.storage.store import Conflict, Fenced, Group, Store, StoreError, Unknown, View
 
 _MAILBOX_MESSAGES: Final = 100
-# The interval of storing a running clock. The stored time is ahead of the clock by more than an
-# interval.
+# Interval of storing a running clock. The stored time is ahead by more than that.
 _KEEP_SECONDS: Final = 1.0
 _AHEAD_SECONDS: Final = 3.0
 _UNKNOWN: Final = "Whether the stored time was moved is unknown"

@@ -78,8 +78,7 @@ class PartitionFollower:
     def when_passed(self, counter: int) -> asyncio.Future[None]:
         """A future that completes when the changes up to a counter are applied.
 
-        The future never completes if the follower is stopped or abandoned first. Cancel the future
-        to remove it.
+        The future never completes if the follower ends first. Cancel the future to remove it.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self.position >= counter:

@@ -112,8 +112,7 @@ class RoundFollower(Generic[M]):
 
     async def run(self, stopped: asyncio.Future[None]) -> None:
         """Follow the logs to the end that was set, or until ``stopped`` completes."""
-        # After a crash, it is unknown whether the last round was acknowledged, so make the round
-        # again.
+        # After a crash, the last round may not be acknowledged, so make it again.
         self._round = None
         self.has_caught_up = False
         # Set this before the first await: a follower that still loads its positions is not idle.
@@ -152,8 +151,7 @@ class RoundFollower(Generic[M]):
         # the store refuses the read, before anything is published.
         await self._source.store.latest.load([key_layout.CATALOG_VERSION])
         self.needs_snapshot |= opened.needs_snapshot or await self.logs.are_behind(opened.counters)
-        # The current round may be committed already, if the commit of its transaction got no
-        # answer.
+        # The current round may be committed already, if its commit got no answer.
         if await self.logs.skip(opened.counters):
             self._round = None
         if not self.needs_snapshot:

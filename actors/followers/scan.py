@@ -270,8 +270,7 @@ class TableScan:
                     if not await self._take(step, stopped):
                         return False
                 case _:
-                    # Let other tasks run, because a page is too much work for one turn of the event
-                    # loop.
+                    # Let other tasks run, because a page is too much work for one turn of the loop.
                     await asyncio.sleep(0)
         return True
 

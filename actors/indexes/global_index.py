@@ -69,8 +69,7 @@ class BackfillProgress(Struct, frozen=True):
 class _SentMessage(NamedTuple):
     """A message that was sent, or that waits for space in the mailbox.
 
-    An awaitable without a task: a write has many of these, and a task for each would cost more than
-    the write.
+    An awaitable without a task: a write has many of these, and a task for each would cost more.
     """
 
     actors: GlobalIndexActors

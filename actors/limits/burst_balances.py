@@ -96,8 +96,7 @@ class BalanceWriter:
             return None
         now = self._clock.now_epoch_seconds()
         stopped_at = self._head.stopped_at_epoch_seconds
-        # After a crash the consumption since the last update is unknown, so that time adds no
-        # units.
+        # After a crash the consumption since the last update is unknown, so it adds no units.
         return StoredBalances(now if stopped_at is None else min(stopped_at, now), dict(rows))
 
     def note_due(self, resource: Resource, limits: ResourceLimits) -> None:

@@ -63,9 +63,8 @@ class PaidWrite(Struct, frozen=True):
 class TableThrottle:
     """The limits of one table and its indexes, on one clock.
 
-    Invariant: limits that are not created yet equal those of a table that has been unused since
-    ``_since``, with full balances. The first request creates the limits, so an idle table costs
-    nothing.
+    Invariant: limits that are not created yet equal those of a table unused since ``_since``, with
+    full balances. The first request creates the limits, so an idle table costs nothing.
     """
 
     def __init__(

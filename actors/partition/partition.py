@@ -313,8 +313,7 @@ class Partition(Generic[BatchT]):
             outcomes.append((envelope, core.apply(batch, message, decision)))
         self._busy_seconds += perf_counter() - began
         # Decisions after a failed commit have read rows that may never be durable. Only another
-        # commit shows whether the store still has these rows, so even an empty batch is
-        # committed.
+        # commit shows whether the store has these rows, so even an empty batch is committed.
         if batch.rows or self._is_store_in_doubt():
             try:
                 await self._commit(batch)
@@ -437,6 +436,5 @@ class _BatchRejected(Exception):
     def __init__(self, message: str, cause: StoreError) -> None:
         super().__init__(message)
         self.error = InternalServerError(message)
-        # Callers that wait until the store accepts writes read the cause: waiting does not help
-        # against damage.
+        # Callers that wait for the store read the cause: waiting does not help against damage.
         self.error.__cause__ = cause

@@ -27,12 +27,10 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
     """References to the partitions; the first lookup of a partition starts its actor.
 
     Invariants: every partition is in ``map``, which assigns ranges to partitions; a split replaces
-    the map. A child starts after its parent's actor has ended, so a position has one writer at any
-    time.
+    the map. A child starts after its parent's actor has ended, so a position has one writer.
     """
 
-    # Slots, because the map is read with every request, and a slot is faster than an instance's
-    # dict.
+    # Slots, because every request reads the map, and a slot is faster than an instance's dict.
     __slots__ = ("_actors", "_awaiting_splits", "_make", "_splitting", "_supervisor", "map")
 
     def __init__(

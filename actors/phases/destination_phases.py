@@ -152,8 +152,7 @@ class DestinationPhases(Part):
     def wanted(self, definition: TableDefinition) -> str | None:
         """The default topic of a table without a destination, if all tables are published.
 
-        A restored table gets its topic when it is complete, because restored items are not
-        published.
+        A restored table gets its topic when complete, because restored items are not published.
         """
         if not self._relays.all_tables or self._kafka is None or definition.destinations:
             return None

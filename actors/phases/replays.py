@@ -123,8 +123,7 @@ class Replays(Part):
         self._replays[replay_id] = replay
         table.followers.attach(subscriber, ActorFollowing(replay, self._supervisor))
         self._supervisor.start(replay)
-        # An actor that the supervisor abandons sends no message, so also use the end of its
-        # mailbox.
+        # An actor that the supervisor abandons sends no message, so also use its mailbox's end.
         replay.mailbox.when_closed().add_done_callback(lambda _: self._parts.tell(end))
         await self._streams.attach_logs(table)
         return replay.progress
@@ -240,8 +239,7 @@ class Replays(Part):
         def storing(record: TableRecord, counters: Mapping[int, int]) -> CommittedDefinition:
             first = counters if positions is None else positions
             followed[:] = first
-            # All writes accepted earlier become durable with this commit, so a snapshot shows
-            # them.
+            # All earlier writes become durable with this commit, so a snapshot shows them.
             return CommittedDefinition(
                 definition_commit.with_follower(record, subscriber, first),
                 # The bytes of earlier records don't count for this job.

@@ -143,8 +143,7 @@ class Splitter(Part):
     async def _split_widest(self, table: Table) -> bool:
         """Split the widest partition of a table or index that has too few for its throughput.
 
-        False if all have enough, or the table is not settled. After ``StoreError``, nothing was
-        changed.
+        False if all have enough, or the table is not settled. ``StoreError`` changes nothing.
         """
         if not is_settled(table.definition):
             return False
@@ -252,8 +251,7 @@ class Splitter(Part):
             rows,
             self._streams.split(table_id, parent, head.counter, children, now),
             is_log_kept,
-            # Without a kept log, delete the records that were written for a follower that has
-            # ended.
+            # Without a kept log, delete the records that were written for an ended follower.
             () if is_log_kept else (key_layout.change_range(parent),),
         )
 

@@ -359,8 +359,7 @@ class StreamRegistry(Part):
             if kept.shards != stream.shards:
                 before.append(stream)
                 changed.append(kept)
-                # Update memory before the commit: no reader may skip deleted records without an
-                # error.
+                # Update memory before the commit: no reader may skip deleted records silently.
                 self.remember(kept)
         with self._as_before(before):
             await self._owner.change(

@@ -24,8 +24,7 @@ async def remind(clock: Clock, work: Callable[[], Awaitable[float]]) -> None:
         pause_seconds = await work()
         due = clock.wait_until(clock.now_epoch_seconds() + pause_seconds)
         try:
-            # A fast domain clock must not make the work run all the time, so there is a minimum
-            # pause.
+            # The minimum pause keeps a fast domain clock from making the work run all the time.
             await anyio.sleep(min(_PAUSE_SECONDS, pause_seconds))
             await asyncio.wait({due}, timeout=max(pause_seconds - _PAUSE_SECONDS, 0.0))
         finally:

@@ -136,8 +136,7 @@ class Supervisor:
                     if is_unavailable(error):
                         _log.warning("store_awaited", actor=actor.name, error=str(error))
                         _refuse(actor.in_progress, error)
-                        # Don't count this as a crash, because the store may be unavailable for
-                        # hours.
+                        # This is no crash, because the store may be unavailable for hours.
                         await anyio.sleep(UNREACHABLE_SECONDS)
                         continue
                     _log.exception("actor_crashed", actor=actor.name)

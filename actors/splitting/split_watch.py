@@ -34,8 +34,7 @@ from dynactor.storage.catalog import PartitionHead
 from dynactor.storage.partition_map import PartitionMap
 from dynactor.storage.store import Store, StoreError
 
-# Share of the maximum units of a partition. Above this share, the partition may soon need more
-# units.
+# Share of a partition's maximum units above which it may soon need more units.
 _HOT_SHARE: Final = 0.8
 # Number of measurements of a partition's units within ``heat_seconds``.
 _LOOKS: Final = 6
@@ -136,8 +135,7 @@ class SplitWatch:
                 yield _Large(size_bytes, table, index_id, number)
 
     async def _measure(self, large: list[_Large]) -> None:
-        # Measure all large partitions before the next check, so that one growing table delays no
-        # other table.
+        # Measure all large partitions before the next check, so that no table delays the others.
         large.sort(key=attrgetter("size_bytes"), reverse=True)
         try:
             for each in large:
@@ -148,8 +146,7 @@ class SplitWatch:
     async def _measure_one(self, large: _Large) -> None:
         table, index_id, number = large.table, large.index_id, large.number
         head = table.head(number, index_id)
-        # The partition may have been split because of its load, or deleted, while others were
-        # measured.
+        # The partition may have been split or deleted while others were measured.
         if (
             head is None
             or not is_settled(table.definition)

@@ -89,8 +89,7 @@ class Table:
             environment.supervisor,
         )
         self.row_prefix = key_layout.row_prefix(record.definition.table_id)
-        # Encodes a typical key from its JSON (``fast_key.py``); a table never changes its key
-        # schema.
+        # Encodes a typical key from JSON (``fast_key.py``); a table never changes its key schema.
         self.encode_position = encode_position(record.definition.key_schema)
         # The two parts of the position of a typical item or key, for ``submit``.
         self.encode_parts = encode_parts(record.definition.key_schema)
@@ -167,8 +166,7 @@ class Table:
         """Ask a partition for its group of a round of transactions.
 
         The message precedes all waiting messages, because the round's other partitions wait for it.
-        Raises as ``send``, or ``PartitionMoved`` if it was split; then prepare the transactions
-        again.
+        Raises as ``send``, or ``PartitionMoved``; then prepare the transactions again.
         """
         return self._put(number, message, 0, always=True, first=True)
 

@@ -84,8 +84,7 @@ def requested_units(kind: Access, throttling: str, item_bytes: int) -> Factors:
     """For each kind of count, the units per count that clients requested.
 
     A throttled request has consumed nothing, so it counts as the units of an item of this size. If
-    limits are only observed, every request has consumed its units. A client's retries count as
-    requests.
+    limits are only observed, every request has consumed its units. Retries count as requests.
     """
     if throttling != "enforce":
         return {kind: 1.0}

@@ -65,8 +65,7 @@ STREAMS_OPERATIONS: Final = frozenset({"DescribeStream", "GetRecords", "GetShard
 _ATTEMPTS: Final = 8
 _FIRST_PAUSE_SECONDS: Final = 0.05
 _LONGEST_PAUSE_SECONDS: Final = 10.0
-# A request whose connection broke may still be running. The pause lets it end before its
-# repetition.
+# A request of a broken connection may still run. The pause lets it end before its repetition.
 _AWAY_SECONDS: Final = 1.0
 
 _encode = msgspec.json.Encoder().encode

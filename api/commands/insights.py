@@ -1,7 +1,6 @@
 """The command ``dynactor insights``: the busiest and the most throttled keys of the last hour.
 
-AWS shows the counts of Contributor Insights in CloudWatch. The admin listener of a dynactor server
-shows them.
+AWS shows the counts of Contributor Insights in CloudWatch, a dynactor server on its admin port.
 """
 
 from __future__ import annotations

@@ -47,8 +47,7 @@ class UnsentAnswers:
     def _abort_slowest(self) -> None:
         self._waiting = {each: each.get_write_buffer_size() for each in self._waiting}
         self._unsent_bytes = sum(self._waiting.values())
-        # The newest connection may exceed the limit alone, because its client has just started to
-        # read.
+        # The newest connection may exceed the limit alone: its client has just started to read.
         while self._unsent_bytes > self._most_bytes and len(self._waiting) > 1:
             longest = next(iter(self._waiting))
             self.remove(longest)

@@ -36,8 +36,7 @@ _PARAMETERS: Final = ("Credential", "Signature", "SignedHeaders")
 _CREDENTIAL_ELEMENTS: Final = 5
 _TARGET_HEADER: Final = "x-amz-target"
 _HTTP_DATE_HEADER: Final = "date"
-# These headers must be signed. Otherwise an attacker could change the operation or the date of a
-# request.
+# These headers must be signed: an attacker could change a request's operation or date.
 _ALWAYS_SIGNED: Final = {"host": "Host", DATE_HEADER: "X-Amz-Date", _TARGET_HEADER: "X-Amz-Target"}
 _ALWAYS_SIGNED_BY_HTTP_DATE: Final = {
     "host": "Host",

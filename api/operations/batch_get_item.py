@@ -43,8 +43,7 @@ class _TableGets(NamedTuple):
     given_name: str
     request: inputs.KeysAndAttributesShape
     table: Table
-    # One key for each item, even if the request names an item twice with different spellings of
-    # its key.
+    # One key for each item, even if the request names an item twice with other spellings.
     wanted: list[Item]
     positions: list[bytes]
     projector: Projector | None = None

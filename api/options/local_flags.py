@@ -66,8 +66,7 @@ class LocalFlags(Struct, frozen=True):
     def data_directory(self) -> Path | None:
         """The directory of the data; None for memory.
 
-        Shared and separate tables have different directories, as DynamoDB Local has different
-        files.
+        Shared and separate tables have other directories, as DynamoDB Local has other files.
         """
         if self.in_memory:
             return None

@@ -44,8 +44,7 @@ def described(
 ) -> dict[str, Any]:
     """The KinesisDataStreamDestination of an answer.
 
-    DynamoDB has no state BROKEN: it is shown as ENABLE_FAILED, with a description that starts with
-    BROKEN.
+    DynamoDB has no state BROKEN: it is shown as ENABLE_FAILED, with a description that names it.
     """
     settings = database.settings
     members = {

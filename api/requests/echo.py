@@ -1,8 +1,7 @@
 """A refused value, as DynamoDB's error message about a broken constraint shows it.
 
 The older request layer prints Java's ``toString`` of its structures, the newer one prints JSON.
-Members that a request leaves out are not printed. The text is at most a few times as long as the
-request.
+Members that a request leaves out are not printed. The text is at most a few times the request.
 """
 
 from __future__ import annotations

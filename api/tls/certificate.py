@@ -1,7 +1,6 @@
 """The server's certificate and private key, loaded from files and reloaded when they change.
 
-Only TLS 1.2 and 1.3 are offered, with ephemeral keys and authenticated encryption. A client can't
-renegotiate.
+Only TLS 1.2 and 1.3, with ephemeral keys and authenticated encryption; no renegotiation.
 """
 
 from __future__ import annotations

@@ -124,8 +124,7 @@ def _test(statement: PolicyStatement, condition: PolicyCondition, values: list[T
         return lambda facts: bool(wants_absent("true" if not facts.values(key) else "false"))
     if_absent = _holds_if_absent(operator)
     is_any = operator.qualifier == "ForAnyValue" or (
-        # Without a qualifier, one value decides. If a request has several, each may deny, and all
-        # must allow.
+        # Without a qualifier, one value decides. Several values may each deny, and all must allow.
         not operator.qualifier and statement.effect == "Deny"
     )
     if any(value.variables for value in values):

@@ -30,8 +30,7 @@ class Heavy(Struct, frozen=True):
 class KeySummary(Struct, frozen=True):
     """The heaviest keys of a count, heaviest first, and the total weight.
 
-    A listed key weighs its listed weight, or up to ``error`` more. Any other key weighs at most
-    ``unlisted``.
+    A listed key weighs its listed weight, or up to ``error`` more; any other at most ``unlisted``.
     """
 
     total: float = 0.0

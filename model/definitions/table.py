@@ -26,8 +26,7 @@ StreamViewType: TypeAlias = Literal["KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_
 RestorePhase: TypeAlias = Literal["COPYING", "ITEMS", "INDEXES", "DONE"]
 ContributorInsightsMode: TypeAlias = Literal["ACCESSED_AND_THROTTLED_KEYS", "THROTTLED_KEYS"]
 
-# Changes of a table by DescribeTable's parts. A change of an index is INDEX_BACKFILL from its
-# backfill on.
+# Changes of a table, by DescribeTable's parts. An index is INDEX_BACKFILL from its backfill on.
 ChangeKind: TypeAlias = Literal[
     "THROUGHPUT",
     "STREAM",
@@ -128,11 +127,9 @@ class StreamingDestination(Struct, frozen=True):
     # The topic's number of partitions when the server first reached the topic; None until then. It
     # stays the same, so that keys keep their Kafka partitions.
     partition_count: int | None = None
-    # The destination was cut off, so consumers need a notice of the gap and a snapshot of all
-    # items.
+    # The destination was cut off, so consumers need a notice of the gap and a snapshot.
     needs_snapshot: bool = False
-    # The table was written to before the destination existed, so its topic has no earlier table's
-    # data.
+    # The table was written to before the destination existed, so its topic lacks earlier data.
     began_late: bool = False
 
     @property

@@ -219,8 +219,7 @@ class LegacyKeyTerms(Struct, frozen=True):
                 )
         return key_condition(
             {
-                # An operator that keys don't allow is refused below, because no key attribute
-                # accepts it.
+                # An operator that keys don't allow is refused below: no key attribute accepts it.
                 name: SortCondition(name, _KEY_OPERATORS.get(operator, "="), values)
                 for name, (operator, values) in self.terms.items()
             },

@@ -42,8 +42,7 @@ def divides_collection(at: bytes) -> bool:
 class SizeProfile:
     """The distribution of a partition's bytes, built from rows in the order of their positions.
 
-    The profile keeps at most one boundary for each ``grain_bytes`` of rows, so its own size is
-    bounded.
+    At most one boundary for each ``grain_bytes`` of rows is kept, so the size is bounded.
     """
 
     def __init__(self, grain_bytes: int) -> None:

@@ -115,8 +115,7 @@ class ExpressionParser(TokenCursor, ABC):
             case "is":
                 return (self.type_name(),)
             case "in" if self.is_symbol("(") and self.tokens[self.at + 1].text != "select":
-                # After IN, one value in parentheses is a list of one value. Elsewhere it is just
-                # that value.
+                # After IN, one value in parentheses is a list. Elsewhere it is just that value.
                 opening = self.take()
                 choices = self.expressions()
                 self.expect(")")

@@ -41,8 +41,7 @@ def named_members(
 ) -> Iterator[tuple[str, Expression]]:
     """The members of a tuple in order, with their names; raises ``ValidationException``.
 
-    If two names are equal, the message shows the second one for an item, and the whole tuple for a
-    value.
+    If two names are equal, the message shows the second for an item, the tuple for a value.
     """
     names: set[str] = set()
     for expression, member in members.members:

@@ -109,8 +109,7 @@ def enabled(
 def disabling(table: TableDefinition, topic: str) -> TableDefinition:
     """The table with a destination that publishes the recorded changes and then ends.
 
-    An unreachable or cut-off destination can be disabled, too. Raises ``ValidationException`` if it
-    is not in use.
+    An unreachable or cut-off destination can be disabled, too. Raises ``ValidationException``.
     """
     destination = in_use(table)
     if destination is None or destination.topic != topic or destination.status == "DISABLING":

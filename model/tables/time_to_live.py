@@ -46,8 +46,7 @@ def changed(
 ) -> TimeToLive:
     """A table's time to live after a change, in the status ENABLING or DISABLING.
 
-    Raises ``ValidationException`` if nothing changes, a change is too recent, or another attribute
-    is used.
+    Raises ``ValidationException`` if nothing changes, a change is too recent, or names differ.
     """
     is_on = current is not None and current.deletes
     if is_on:

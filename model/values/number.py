@@ -87,8 +87,7 @@ def canonical(text: str) -> str:
 def number_fault(text: str, exponent_bits: int) -> str:
     """The message for a text that ``canonical`` refuses, with exponents of this many bits.
 
-    With 64 bits, as in the newer request layer, the message shows the invalid text even if the
-    text is empty.
+    With 64 bits, as in the newer request layer, the message shows even an empty invalid text.
     """
     try:
         _canonical(text, exponent_bits)

@@ -35,8 +35,7 @@ PAST_US: Final = TIME_TO_LIVE_PAST_SECONDS * MICROSECONDS_PER_SECOND
 class ExpiryReader:
     """Reads only keys and expiry times from stored items.
 
-    The reader skips the other attributes of an item, because a sweep reads thousands of items a
-    second.
+    The reader skips other attributes, because a sweep reads thousands of items a second.
     """
 
     def __init__(self, key_schema: KeySchema, attribute_name: str) -> None:
@@ -83,8 +82,7 @@ def is_expired(time: str | None, now_epoch_seconds: float) -> bool:
 def expires_at_us(time: str | None) -> int | None:
     """An item's time in microseconds since 1970, rounded up; negative if earlier.
 
-    None for an item that never expires: it has no time, or one in milliseconds, which is thousands
-    of years ahead.
+    None for an item that never expires: without a time, or with one in milliseconds, far ahead.
     """
     if time is None:
         return None

@@ -6,8 +6,7 @@ import resource
 from contextlib import suppress
 from typing import Final
 
-# An upper bound that the engine accepts and that is always enough. The process's limit may be
-# infinite.
+# An upper bound that the engine accepts and that is enough. The limit may be infinite.
 _MOST_FILES: Final = 1 << 20
 # The maximum that macOS grants if the hard limit is infinite.
 _MACOS_FILES: Final = 10_240

@@ -65,8 +65,7 @@ def create_schema(schema: str) -> str:
         ALTER TABLE {quoted}.{table} ALTER value SET STORAGE EXTERNAL;
         """
         for table, options in (
-            # Each commit updates a head, so half of each page is left free for new versions of its
-            # rows.
+            # Each commit updates a head, so half of each page is left free for new row versions.
             ("heads", f"fillfactor = 50, {eager}"),
             ("rows", "fillfactor = 90, autovacuum_vacuum_scale_factor = 0.05"),
             ("log", "autovacuum_vacuum_scale_factor = 0.05"),

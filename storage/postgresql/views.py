@@ -271,8 +271,7 @@ class SnapshotView(UncachedView):
             finally:
                 timer.cancel()
                 if not is_done:
-                    # Terminate also if the caller was canceled, because a statement may still be
-                    # running.
+                    # Terminate also if the caller was canceled: a statement may still be running.
                     connection.terminate()
 
     def raise_if_closed(self) -> None:

@@ -351,8 +351,7 @@ class KafkaPublisher:
             return
         self._closing.set_result(None)
         sending = self._producer._sender.sender_task  # noqa: SLF001 - no public method ends it
-        # ``stop`` waits for the records in flight, so it would not return while the broker is
-        # unreachable.
+        # ``stop`` waits for the records in flight: it would not return without the broker.
         await _within(_CLOSE_SECONDS, self._producer.stop())
         await _within(_CLOSE_SECONDS, self._producer.client.close())
         if sending is not None and not sending.done():

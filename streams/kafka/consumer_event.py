@@ -15,8 +15,7 @@ from dynactor.streams import sequence_number, stream_record
 from dynactor.streams.change_record import ChangeRecord, Origin, TransactionPlace
 
 KafkaEventName: TypeAlias = Literal["INSERT", "MODIFY", "REMOVE", "GAP"]
-# The origin of a change. An item of a snapshot and a gap have no origin, so they have their own
-# names.
+# The origin of a change. Items of a snapshot and gaps have none, but names of their own.
 KafkaOrigin: TypeAlias = Literal["user", "ttl", "transaction", "backfill", "snapshot", "gap"]
 
 _ORIGINS: Final[dict[Origin, KafkaOrigin]] = {

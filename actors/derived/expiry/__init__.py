@@ -5,8 +5,7 @@ Each partition of the table has two actors:
 - The *expirer* follows the changes and keeps a durable list of expiry times (``expiry_times.py``).
   For each change it deletes the time of the old item and puts the time of the new one. It owns
   these rows, so its checkpoint is in the same batch. The rows are ordered by time within 16 slices
-  of the hash space. So the backlog of one partition does not delay another one, and a split moves
-  no rows.
+  of the hash space. So no partition's backlog delays another one, and a split moves no rows.
 - The *sweeper* (``sweeper.py``) reads the times that are due and sends the positions to the
   partition, many in one message, under one rate limit for the whole server. The sweeper never
   decides: the partition checks the item again and deletes it only if it is still expired, by the

@@ -130,8 +130,7 @@ class KafkaSender:
         """Send a round, however long the broker takes; False if the delivery failed.
 
         A waiting publisher is kept, because its records may still arrive. Another publisher would
-        send them again, after later records. After a failure the round holds the remaining
-        messages.
+        repeat them after later records. After a failure the round holds the remaining messages.
         """
         failure: BrokerError | None = None
         async with anyio.create_task_group() as group:

@@ -1,8 +1,7 @@
 """Jobs on the admin listener: imports, exports and bulk operations.
 
 ``GET /jobs`` lists those of the last 90 days, and ``DELETE /jobs/<id>`` cancels one. A canceled
-import leaves no table. A canceled export is FAILED. A canceled bulk operation leaves the items that
-it has put.
+import leaves no table. A canceled export is FAILED. A canceled bulk operation leaves its items.
 """
 
 from __future__ import annotations

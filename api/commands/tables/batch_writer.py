@@ -13,8 +13,7 @@ from dynactor.api.commands.tables.concurrent_calls import concurrent_calls
 from dynactor.model.back_off import BackOff
 from dynactor.model.limits import BATCH_WRITE_REQUESTS
 
-# The JSON of many small attributes is several times as large as their item. A request may have
-# 16 MB.
+# JSON of many small attributes is several times their size. A request may have 16 MB.
 _BATCH_BYTES: Final = 8_000_000
 _CONCURRENT_BATCHES: Final = 8
 _FIRST_PAUSE_SECONDS: Final = 0.05
