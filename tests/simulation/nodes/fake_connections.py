@@ -31,6 +31,10 @@ _CONNECT_SECONDS: Final = 5.0
 _KEEPALIVE_SECONDS: Final = 20.0
 _MOST_LATE_SECONDS: Final = 4.0
 _LATE: Final = 0.3
+# Slower messages are counted.
+_SLOW_SECONDS: Final = 0.25
+# A node has a slow store while one of its connections waits so much for such messages.
+_SLOW_SHARE: Final = 0.3
 
 
 class Network:
@@ -69,6 +73,15 @@ class Network:
         connection = FakeConnection(self, Session(next(self._numbers), name), NODE.get())
         self.open.append(connection)
         return connection
+
+    def slow_nodes(self, window_seconds: float) -> frozenset[str]:
+        """The nodes with a connection that waited much of the last seconds for slow messages."""
+        since = asyncio.get_running_loop().time() - window_seconds
+        return frozenset(
+            each.session.node
+            for each in self.open
+            if each.slow_seconds(since) >= _SLOW_SHARE * window_seconds
+        )
 
     def delay(self) -> float:
         """The time of a message."""
@@ -121,6 +134,8 @@ class FakeConnection:
         self._reply: asyncio.Future[list[Any]] | None = None
         # The time at which the last message arrives at the server, by the loop's clock.
         self._arrives_at = 0.0
+        # When each slow message was sent, and the seconds that it takes.
+        self._slow: list[tuple[float, float]] = []
         self._node_context = Context()
         self._node_context.run(NODE.set, queue)
         session.ended = self._server_ended
@@ -212,10 +227,20 @@ class FakeConnection:
             delay = max(network.delay(), self.arrival_seconds)
             network.at_server(session.node, delay, network.server.end, session)
 
+    def slow_seconds(self, since: float) -> float:
+        """The time that slow messages have taken since then."""
+        return sum(seconds for at, seconds in self._slow if at >= since)
+
+    def _delay(self) -> float:
+        seconds = self._network.delay()
+        if seconds > _SLOW_SECONDS:
+            self._slow.append((asyncio.get_running_loop().time(), seconds))
+        return seconds
+
     def _send(self, query: Any, arguments: Any, reply: asyncio.Future[list[Any]]) -> None:
         network = self._network
         draw, loop = network.draw, asyncio.get_running_loop()
-        delay = network.delay()
+        delay = self._delay()
         answer = self._answer
         if draw.random() < network.breaks:
             fate = draw.randrange(3)
@@ -251,7 +276,7 @@ class FakeConnection:
 
         def depart() -> None:
             asyncio.get_running_loop().call_later(
-                network.delay(), self._deliver, reply, outcome, context=self._node_context
+                self._delay(), self._deliver, reply, outcome, context=self._node_context
             )
 
         waiting = network.cut.get(self.session.node)
