@@ -21,7 +21,6 @@ from dynactor.actors.limits.backfill_units import BackfillUnits, FreeUnits
 from dynactor.actors.limits.throttle import TableThrottle
 from dynactor.actors.runtime.supervisor import Actor, Supervisor
 from dynactor.actors.table.environment import TableEnvironment
-from dynactor.model.definitions.index import IndexDefinition
 from dynactor.model.definitions.table import GlobalIndex, TableDefinition
 from dynactor.storage import catalog, key_layout
 from dynactor.storage.catalog import TableRecord
@@ -331,11 +330,6 @@ class Followers:
     def _follows_all(self, subscriber_id: bytes) -> bool:
         following = self._followings.get(subscriber_id)
         return following is None or following.subscription is Subscription.ALL
-
-    def index_lag_records(self, index: IndexDefinition) -> int:
-        """Maximum number of changes that an index lacks; 0 for an index without followers."""
-        actors = self.indexes.get(index.index_id)
-        return actors.lag_records if actors else 0
 
     async def close(self) -> None:
         """Stop all followers after the records in progress."""

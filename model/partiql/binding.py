@@ -48,16 +48,6 @@ _CACHED_TEXTS: Final = 512
 _CACHED_CHARACTERS: Final = 2048
 
 
-def bind(text: str, parameters: Sequence[AttributeValue]) -> Statement:
-    """A statement with its parameters, which are checked and made canonical in place.
-
-    Raises ``ValidationException`` if it is faulty for any table, or ``SerializationException`` as
-    ``attribute_value.check``.
-    """
-    check_parameters(parameters)
-    return prepare(text).bound(parameters)
-
-
 def prepare(text: str) -> PreparedStatement:
     """A statement without its parameters; raises ``ValidationException``."""
     return _cached(text) if len(text) <= _CACHED_CHARACTERS else _prepared(text)

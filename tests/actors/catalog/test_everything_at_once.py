@@ -48,6 +48,7 @@ from tests.support.databases.transacting import transact
 from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.stores.faulty_store import FaultyStore
 from tests.support.stores.store import memory_store
+from tests.support.tables.index_lag import index_lag_records
 
 NOW = 1_700_000_000
 SEEDS = int(os.environ.get("DYNACTOR_TEST_CHANGED_TABLES", "3"))
@@ -251,7 +252,7 @@ async def check_indexes(database: Database, table: Table) -> None:
     assert state.size_bytes == sum(map(items.size_bytes, found.values()))
     for index in table.definition.global_indexes:
         async with asyncio.timeout(HANG_SECONDS):
-            while table.followers.index_lag_records(index.definition):
+            while index_lag_records(table, index.definition):
                 await asyncio.sleep(0.002)
         expected = {name: item for name, item in found.items() if "posts" in item}
         assert await whole(table, index.definition) == expected

@@ -18,6 +18,7 @@ from dynactor.model.values.item import decode
 from dynactor.model.writes.write import Delete
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.stores.store import memory_store
+from tests.support.tables.index_lag import index_lag_records
 
 
 def with_global_index(*, projection: Projection) -> TableDefinition:
@@ -26,7 +27,7 @@ def with_global_index(*, projection: Projection) -> TableDefinition:
 
 
 async def caught_up(table: Table) -> None:
-    while any(table.followers.index_lag_records(index) for index in table.definition.indexes):
+    while any(index_lag_records(table, index) for index in table.definition.indexes):
         await asyncio.sleep(0)  # a turn of the loop, not a wait
 
 

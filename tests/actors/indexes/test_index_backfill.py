@@ -44,6 +44,7 @@ from tests.support.databases.databases import (
 from tests.support.databases.stored_items import read_item
 from tests.support.stores.faulty_store import FaultyStore
 from tests.support.stores.store import memory_store
+from tests.support.tables.index_lag import index_lag_records
 
 INDEX = IndexDefinition(
     1, "by_posts", KeySchema((KeyAttribute("posts", "N"),), ()), Projection("ALL")
@@ -66,7 +67,7 @@ async def add_index(database: Database) -> None:
 async def until_active(table: Table) -> None:
     while table.definition.global_indexes[0].status != "ACTIVE":
         await asyncio.sleep(0.001)
-    while table.followers.index_lag_records(INDEX):
+    while index_lag_records(table, INDEX):
         await asyncio.sleep(0)
 
 

@@ -26,6 +26,7 @@ from tests.support.stores.stepped_store import (
     stepped_database,
     turns,
 )
+from tests.support.tables.index_lag import index_lag_records
 
 BY_POSTS = TableEdit(
     index_creates=(NewGlobalIndex("by_posts", (KeyElement("posts", "HASH"),), "ALL"),),
@@ -76,9 +77,7 @@ async def test_an_index_is_not_active_before_its_followers_have_caught_up() -> N
 
         it.following.open()
         await storing.reached()
-        assert not it.table.followers.index_lag_records(
-            it.table.definition.global_indexes[0].definition
-        )
+        assert not index_lag_records(it.table, it.table.definition.global_indexes[0].definition)
 
 
 async def test_changes_before_the_backfill_are_not_counted_twice() -> None:

@@ -16,6 +16,7 @@ from dynactor.model.values.item import Item, decode
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.databases.transacting import actions, until
 from tests.support.stores.store import memory_store
+from tests.support.tables.index_lag import index_lag_records
 
 BY_POSTS = TableEdit(
     index_creates=(NewGlobalIndex("by_posts", (KeyElement("posts", "HASH"),), "ALL"),),
@@ -26,7 +27,7 @@ BY_POSTS = TableEdit(
 async def entries(table: Table) -> list[Item]:
     """Wait until the table's index has all changes; return its entries."""
     [index] = table.definition.global_indexes
-    await until(lambda: not table.followers.index_lag_records(index.definition))
+    await until(lambda: not index_lag_records(table, index.definition))
     page = await read_page(table, ReadRange(key_range.WHOLE, PageRules(), index=index.definition))
     return sorted((decode(item) for item in page.items), key=str)
 

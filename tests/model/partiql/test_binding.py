@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from dynactor.model.errors import DynamoDBError, ValidationException
 from dynactor.model.expressions.condition import Contains, Equal, HasType, Not, NotExists
-from dynactor.model.partiql.binding import bind
 from dynactor.model.partiql.statement import (
     DeleteStatement,
     ExistsStatement,
@@ -20,6 +19,7 @@ from dynactor.model.partiql.statement import (
     UpdateStatement,
 )
 from dynactor.model.values import attribute_value
+from tests.support.tables.bound_statement import bind
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 numbers = st.one_of(

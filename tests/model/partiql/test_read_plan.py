@@ -13,9 +13,9 @@ from dynactor.model.errors import ValidationException
 from dynactor.model.key_conditions import key_range
 from dynactor.model.keys import key as keys
 from dynactor.model.keys.key import KeyAttribute, KeySchema
-from dynactor.model.partiql.binding import bind
 from dynactor.model.partiql.read_plan import ReadPlan, key_of_one_item, read_plan
 from dynactor.model.partiql.statement import SelectStatement
+from tests.support.tables.bound_statement import bind
 
 SCHEMA = KeySchema((KeyAttribute("p", "S"),), (KeyAttribute("s", "N"),))
 

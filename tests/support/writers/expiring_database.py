@@ -27,6 +27,7 @@ from tests.support.environment.hanging import HANG_SECONDS
 from tests.support.servers.admin import ClockNotMoved, ServerClock, server_with_clock
 from tests.support.servers.server import Server
 from tests.support.stores.store import kept_store
+from tests.support.tables.index_lag import index_lag_records
 from tests.support.tables.tables import definition, global_index, local_index
 from tests.support.writers.crashes import connected
 from tests.support.writers.whole_database import scan
@@ -256,7 +257,7 @@ class ExpiringDatabase:
         there = {item["pk"]["S"]: item for item in await _all(table)}
         self._look(there, now)
         for index in table.definition.indexes:
-            while table.followers.index_lag_records(index):
+            while index_lag_records(table, index):
                 await asyncio.sleep(0.001)
             entries = await _all(table, index)
             assert entries == [item for item in sorted(there.values(), key=str) if "at" in item]

@@ -43,6 +43,7 @@ from tests.support.databases.databases import (
 from tests.support.databases.expiry import switch, until_items, until_listed, until_status
 from tests.support.databases.transacting import actions, transact
 from tests.support.servers.figures import figures_of
+from tests.support.tables.index_lag import index_lag_records
 
 OF_FULL_MAILBOXES = (("index", ""), ("reason", "TooManyWritesWait"), ("table", "Thread"))
 OF_INDEX = (("index", "by_posts"), ("table", "Thread"))
@@ -127,7 +128,7 @@ async def test_an_index_that_has_caught_up_has_no_lag():
         await database.ask(CreateTable(with_index()))
         table = database.table("Thread")
         await table.write(put(thread("EC2", "a", posts=1)))
-        while table.followers.index_lag_records(table.definition.indexes[0]):
+        while index_lag_records(table, table.definition.indexes[0]):
             await asyncio.sleep(0)
         found = await scrape(database)
     assert found["index_lag_records"] == {OF_INDEX: 0}
