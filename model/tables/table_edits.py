@@ -191,7 +191,7 @@ def _with_settings(
             definition,
             table_class=edit.table_class,
             table_class_changed_epoch_seconds=now_epoch_seconds,
-            table_class_changes=change_quotas.with_table_class_change(
+            table_class_changes=change_quotas.TABLE_CLASS_CHANGE.with_change(
                 definition.table_class_changes, now_epoch_seconds
             ),
         )
@@ -199,7 +199,9 @@ def _with_settings(
         definition = replace(
             definition,
             sse_specification=checked_sse(edit.sse_specification),
-            sse_changes=change_quotas.with_sse_change(definition.sse_changes, now_epoch_seconds),
+            sse_changes=change_quotas.SSE_CHANGE.with_change(
+                definition.sse_changes, now_epoch_seconds
+            ),
         )
     return definition
 
@@ -316,7 +318,7 @@ def _on_demand(definition: TableDefinition, now_epoch_seconds: float) -> TableDe
         definition,
         billing_mode="PAY_PER_REQUEST",
         pending_on_demand_since_epoch_seconds=now_epoch_seconds,
-        on_demand_switches=change_quotas.with_on_demand_switch(
+        on_demand_switches=change_quotas.ON_DEMAND_SWITCH.with_change(
             definition.on_demand_switches, now_epoch_seconds
         ),
         throughput=replace(definition.throughput, read_units=0, write_units=0),
