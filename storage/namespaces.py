@@ -119,7 +119,6 @@ class _SliceKeys:
         return prefix + start[1:], key_layout.prefix_end(prefix)
 
     def within(self, row: Row) -> Row:
-        """A stored row with its key in the namespace."""
         _, key = key_layout.split_namespace(row.key)
         return Row(key, row.value)
 

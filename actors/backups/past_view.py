@@ -432,7 +432,6 @@ class _ReplacedRows:
         return (Row(key, values[key]) for key in sorted(in_span, reverse=self._reverse))
 
     def add(self, item: StoredItem) -> None:
-        """Add the row of an item, or of its entry in the local index."""
         row = self._index_row(item)
         if row is None or not self.span.start <= row.key < self.span.end:
             return

@@ -180,7 +180,6 @@ class CatalogOwner:
                 self._locked = None
 
     async def _heads(self, record: TableRecord, numbers: Sequence[int]) -> dict[int, bytes]:
-        """The stored heads of these partitions of a table, by number."""
         name = record.definition.name
         rows = self._locked or self._store.latest
         stored, *values = await rows.load(

@@ -443,7 +443,6 @@ class TableThrottle:
     def _index_writes(
         self, position: bytes, change: Change, *, is_sampled: bool
     ) -> tuple[IndexWrite, ...]:
-        """The units that a change takes from the partitions of global indexes."""
         assert change.global_changes is not None
         # Create the limits first: this also sets ``_maps``.
         indexes = self._limits.indexes

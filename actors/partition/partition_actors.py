@@ -147,7 +147,6 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
 
 
 def _left(partition: Partition[BatchT]) -> list[Envelope]:
-    """Take out the messages that an ended partition has not carried out."""
     left = partition.in_progress + partition.mailbox.drain()
     partition.in_progress = []
     partition.mailbox.close()

@@ -455,7 +455,6 @@ class TableCore:
         return Listing(self._partition_number, period, self._versions + batch.began_after)
 
     def _time_us(self, batch: TableBatch) -> int:
-        """The commit time of a batch's changes, in microseconds."""
         return max(int(batch.now_epoch_seconds * MICROSECONDS_PER_SECOND), self._last_change_us)
 
     def _entry_changes(

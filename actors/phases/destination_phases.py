@@ -260,7 +260,6 @@ class DestinationPhases(Part):
         return f"changes were not taken for more than {settings.retention_seconds} seconds"
 
     async def _cut_off(self, table: Table, destination: StreamingDestination, reason: str) -> None:
-        """Stop recording for a destination, and keep no logs for it."""
         broken = structs.replace(
             destination,
             status="BROKEN",

@@ -36,7 +36,6 @@ class TableIndex(Struct, frozen=True):
 
 
 def _stored_phase(thing: TableIndex) -> str:
-    """The phase of an index, by its definition."""
     table, index = thing.table, thing.index
     if index.status == "DELETING":
         return "DELETING"

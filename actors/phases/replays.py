@@ -327,7 +327,6 @@ def _is_whole(logs: Sequence[LogReach]) -> bool:
 
 
 def _too_far_back(name: str, logs: Sequence[LogReach]) -> ValidationException:
-    """The error for a position that the logs no longer contain."""
     if all(log.after == log.last for log in logs):
         return ValidationException(
             f"No changes of table {name} are kept: changes are recorded while a stream, a "

@@ -119,7 +119,6 @@ class TableChanges(Part):
         )
 
     def _new_definition(self, wanted: TableDefinition, now: float) -> TableDefinition:
-        """A definition with its ids, times, status, labels and topic."""
         on_demand = wanted.billing_mode == "PAY_PER_REQUEST"
         definition = structs.replace(
             wanted,

@@ -36,7 +36,6 @@ from dynactor.storage.catalog import TableRecord
 
 
 def _stored_phase(table: Table) -> str:
-    """The phase of a table's time to live, by its definition."""
     settings = table.definition.time_to_live
     return "DISABLED" if settings is None else settings.status
 

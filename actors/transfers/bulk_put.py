@@ -334,7 +334,6 @@ class BulkPut:
     # -- waiting ------------------------------------------------------------------------------
 
     async def _wait_for_rate(self, units: int) -> None:
-        """Wait until the rate allows more units, and take these units."""
         if self._rate is None or not units:
             return
         due = self._clock.wait_until(self._rate.free_at_seconds)

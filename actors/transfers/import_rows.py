@@ -233,7 +233,6 @@ class ImportedRows(BucketUse, Inlet):
     # -- errors -------------------------------------------------------------------------------
 
     async def _store_errors(self) -> None:
-        """Write the log of errors, if there are any."""
         if self.failure is not None:
             self._errors.add_failure(self.failure.code, self.failure.message)
         data = self._errors.data

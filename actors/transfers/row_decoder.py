@@ -146,8 +146,6 @@ class RowDecoder:
 
 
 class _DecodedPage:
-    """The records of a page that are decoded so far."""
-
     def __init__(self) -> None:
         # The row, the line, the partition's number and the size of each item, by its position.
         self.found: dict[bytes, tuple[tuple[bytes, bytes], int, int, int]] = {}

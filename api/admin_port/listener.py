@@ -134,8 +134,6 @@ async def serving_admin(
 
 
 class _Admin:
-    """Answers the requests to the admin port."""
-
     def __init__(
         self, administered: Administered, access: Access, loop_lag: LatencyHistogram
     ) -> None:
@@ -161,7 +159,6 @@ class _Admin:
         return databases.find(databases.namespace(region, query.get(KEY_ID_PARAMETER, "")))
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request to any path, and log it if it is a change."""
         caller = self._rules.caller(
             request.headers,
             request.remote,

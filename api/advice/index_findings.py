@@ -36,8 +36,6 @@ _LEAST_SECONDS: Final = 10 * 60
 
 
 class _Index(Struct, frozen=True):
-    """An index, its requests, and the write units it consumed."""
-
     name: str
     is_global: bool
     description: dict[str, Any]

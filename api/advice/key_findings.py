@@ -99,7 +99,6 @@ def key_findings(facts: AdviceFacts, load: Load) -> Iterator[Finding]:
 
 
 def _conflicts(facts: AdviceFacts) -> Iterator[Finding]:
-    """Find keys whose requests conflicted with transactions."""
     total = facts.traffic.total(*CONFLICTS)
     if total < _LEAST_CONFLICTS:
         return

@@ -94,7 +94,6 @@ def description(
 
 
 def _features(database: Database, definition: TableDefinition) -> dict[str, Any]:
-    """The features that the table had."""
     features: dict[str, Any] = {}
     if definition.local_indexes:
         features["LocalSecondaryIndexes"] = [

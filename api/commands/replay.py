@@ -167,7 +167,6 @@ class _ProblemLines:
         self._problem: str | None = None
 
     def __call__(self, replay: ReplayAnswer) -> None:
-        """Write a line if the problem has changed."""
         if replay.problem != self._problem and replay.state not in ENDED:
             self._problem = replay.problem
             sys.stderr.write(f"waiting: {replay.problem}\n" if replay.problem else "continuing\n")
@@ -188,7 +187,6 @@ def _summary(replay: ReplayAnswer) -> str:
 
 
 def _remarks(replay: ReplayAnswer) -> str:
-    """Remarks about unexpected parts of the result."""
     remarks = ""
     if replay.start == "beginning" and not replay.whole:
         remarks += (

@@ -339,7 +339,6 @@ class _ViolationRun:
 
     @property
     def _has_enough(self) -> bool:
-        """Whether the maximum number of violations is found."""
         return self._max_violations is not None and self.found >= self._max_violations
 
     async def _report_item(self, violations: list[ItemViolation]) -> None:

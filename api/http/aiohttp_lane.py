@@ -299,7 +299,6 @@ def _client_reads(request: web.BaseRequest) -> BoundedReads | None:
 
 
 def _request_head(request: web.BaseRequest) -> Request:
-    """A request without its body."""
     connection = _client_reads(request)
     headers = headers_by_name(request.raw_headers)
     header = headers.get

@@ -45,7 +45,6 @@ class BodyDrain:
             self._at_once -= 1
 
     async def _pace(self, size_bytes: int) -> None:
-        """Wait until these bytes fit the rate."""
         now = asyncio.get_running_loop().time()
         self._next_at = max(self._next_at, now) + size_bytes / _BYTES_PER_SECOND
         await asyncio.sleep(self._next_at - now)

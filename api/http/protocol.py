@@ -541,7 +541,6 @@ class Protocol:
         return shown.http_status, error_body(shown)
 
     def _shown_error(self, asked: _RequestInFlight, error: BaseException) -> DynamoDBError:
-        """The error to send to the client for an exception."""
         if asked.call is not None and isinstance(error, DynamoDBError):
             error = self._refusal(asked, asked.call, error)
         if isinstance(error, DynamoDBError):
@@ -560,7 +559,6 @@ class Protocol:
     def _refusal(
         self, asked: _RequestInFlight, call: Call[Any], error: DynamoDBError
     ) -> DynamoDBError:
-        """The error to send to the client for an error of its operation."""
         operation, decoder, _ = self._operations[asked.request.target]
         match error:
             case ValidationException() | ResourceNotFoundException():

@@ -85,7 +85,6 @@ class _Acceptor:
         self._handshakes: dict[CancelScope, None] = {}
 
     async def run(self, listener: socket.socket) -> None:
-        """Accept connections until the task is canceled."""
         loop = asyncio.get_running_loop()
         while True:
             try:

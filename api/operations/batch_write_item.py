@@ -221,7 +221,6 @@ def _checked_table(database: Database, table_writes: _TableWrites) -> tuple[Tabl
 
 
 def _as_given(request: inputs.WriteRequestShape) -> dict[str, Any]:
-    """A write as in the request, for UnprocessedItems."""
     if request.PutRequest is not None:
         return {"PutRequest": {"Item": request.PutRequest.Item}}
     assert request.DeleteRequest is not None

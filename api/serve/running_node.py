@@ -99,7 +99,6 @@ async def _insights(database: Database, path: str) -> tuple[int, bytes]:
 async def _membership(
     settings: ServerSettings, listener: socket, changes: Changes
 ) -> AsyncIterator[Membership]:
-    """The membership of this node, which ends with the context."""
     assert settings.store.url is not None
     port: int = listener.getsockname()[1]
     nodes = settings.nodes

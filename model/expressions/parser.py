@@ -98,7 +98,6 @@ class _LanguageParser:
         return self.tokens[self.at]
 
     def accept(self, symbol: str) -> bool:
-        """Consume this symbol if it is next."""
         token = self.tokens[self.at]
         if token.kind is TokenKind.SYMBOL and token.text == symbol:
             self.at += 1
@@ -106,12 +105,10 @@ class _LanguageParser:
         return False
 
     def expect(self, symbol: str) -> None:
-        """Consume this symbol, or fail."""
         if not self.accept(symbol):
             self.fail()
 
     def accept_keyword(self, keyword: str) -> bool:
-        """Consume this keyword if it is next."""
         if self.token.is_keyword(keyword):
             self.at += 1
             return True
@@ -303,7 +300,6 @@ class _ConditionParser(_LanguageParser):
     shows_size = True
 
     def parse(self) -> syntax.Condition:
-        """The whole text as one condition."""
         groups = [_ParsedGroup(opening=-1)]
         while True:
             self.open(groups)
@@ -371,8 +367,6 @@ class _ConditionParser(_LanguageParser):
 
 
 class _UpdateParser(_LanguageParser):
-    """Updates: sections with their actions."""
-
     functions = _UPDATE_FUNCTIONS
     foreign_functions = _CONDITION_FUNCTIONS
     language = "an update"
@@ -405,7 +399,6 @@ class _UpdateParser(_LanguageParser):
         return syntax.Clause(keyword, tuple(actions))
 
     def action(self, keyword: str) -> syntax.Action:
-        """Parse one action of a section."""
         path = self.path()
         if keyword == "REMOVE":
             return syntax.ParsedRemove(path)
@@ -444,8 +437,6 @@ class _UpdateParser(_LanguageParser):
 
 
 class _ProjectionParser(_LanguageParser):
-    """Projections: paths separated by commas."""
-
     def parse(self) -> tuple[syntax.ParsedPath, ...]:
         """The whole text as paths."""
         paths = [self.path()]

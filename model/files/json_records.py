@@ -100,7 +100,6 @@ def _is_typed(value: Any) -> bool:
 
 
 def _typed(value: Any) -> dict[str, Any]:
-    """A plain value as a value of DynamoDB."""
     match value:
         case None:
             return {"NULL": True}

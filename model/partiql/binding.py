@@ -96,7 +96,6 @@ class _Values(Placeholders):
         return document_path.distinct(map(self.path, paths))
 
     def where(self, tree: expressions.Condition | None) -> Condition | None:
-        """A WHERE clause, bound."""
         return None if tree is None else bind_condition(tree, self)
 
 
@@ -124,8 +123,6 @@ class _SelectTrees(Struct, frozen=True):
 
 
 class _InsertTrees(Struct, frozen=True):
-    """An INSERT without its parameters."""
-
     table: str
     members: tuple[tuple[str, expressions.Value], ...]
     if_not_exists: bool
@@ -136,8 +133,6 @@ class _InsertTrees(Struct, frozen=True):
 
 
 class _UpdateTrees(Struct, frozen=True):
-    """An UPDATE without its parameters."""
-
     table: str
     names_index: bool
     clauses: tuple[expressions.Clause, ...]
@@ -156,8 +151,6 @@ class _UpdateTrees(Struct, frozen=True):
 
 
 class _DeleteTrees(Struct, frozen=True):
-    """A DELETE without its parameters."""
-
     table: str
     names_index: bool
     where: expressions.Condition
@@ -175,8 +168,6 @@ def _check_no_index(*, names_index: bool) -> None:
 
 
 class _ExistsTrees(Struct, frozen=True):
-    """An EXISTS without its parameters."""
-
     select: _SelectTrees
 
     def bound(self, values: _Values) -> ExistsStatement:

@@ -57,7 +57,6 @@ class _StatementParser(WriteParser):
             raise not_well_formed(otherwise)
 
     def check_not_nested(self, expression: Expression) -> None:
-        """Refuse writes within a statement."""
         is_whole = isinstance(expression, syntax.Nested)
         for token in self.top_level_words:
             if not (is_whole and token is expression.token):

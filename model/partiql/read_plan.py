@@ -151,7 +151,6 @@ def _reads(node: Node, schema: KeySchema) -> list[_PartitionRead]:
 
 
 def _reads_of_all(nodes: Iterable[Node], schema: KeySchema) -> list[_PartitionRead]:
-    """The reads for conditions joined by AND."""
     found = [_ANY]
     for node in nodes:
         pairs = product(found, _reads(node, schema))

@@ -97,7 +97,6 @@ class TreeBuilder:
         raise ValidationException(_NO_BOOLEAN)
 
     def _tested(self, test: syntax.OperationNode) -> expressions.Condition:
-        """A condition in a comparison with TRUE or FALSE."""
         left, right = test.operands
         if isinstance(left, syntax.Literal):
             left, right = right, left

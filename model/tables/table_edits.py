@@ -114,7 +114,6 @@ _ALONE: Final = (
 
 
 def _check_combination(edit: TableEdit) -> None:
-    """Refuse changes that can't be combined in one request."""
     if edit.index_creates or edit.index_deletes:
         if edit.throughput is not None:
             raise invalid_value("You cannot create or delete index while updating table IOPS")

@@ -170,7 +170,6 @@ def _plain(negative: bool, digits: str, exponent: int, exponent_bits: int = _EXP
 
 
 def _result(number: Decimal) -> str:
-    """The canonical text of a computed number."""
     sign, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int)
     text = "".join(map(str, digits))

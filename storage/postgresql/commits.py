@@ -189,7 +189,6 @@ class CommitRunner:
             self._tasks.start_soon(self._write_and_start_next, calls, rows)
 
     def _may_start(self) -> bool:
-        """Whether a statement with the next call may start now."""
         if self._in_flight >= _STATEMENTS:
             return False
         rows = self._rows_in_flight

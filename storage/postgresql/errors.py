@@ -123,7 +123,6 @@ def cannot_open(error: Exception, *, user: str, database: str, hosts: str) -> Ca
 
 
 def _code(error: Exception) -> str | None:
-    """The SQLSTATE, if PostgreSQL itself reported the error."""
     if isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError):
         return None
     code: Any = getattr(error, "sqlstate", None)

@@ -90,7 +90,6 @@ def _methods(upload_id: str, last: str) -> str:
 
 
 def _other_piece(request: web.BaseRequest, last: str) -> web.Response | None:
-    """The refusal of a piece with a wrong number or type."""
     if not (last.isascii() and last.isdigit() and int(last) < _MOST_PIECES):
         return fault(HTTPStatus.BAD_REQUEST, f"{last[:20]} is not the number of a piece")
     if request.content_type != PIECE_TYPE:

@@ -442,7 +442,6 @@ class _ImportReport:
             sys.stdout.write(f"{file.path}:{fault.line}: {fault.code}: {fault.message}\n")
 
     def progress(self, counts: Counts, place: Place) -> None:
-        """Store the place up to which all records are written."""
         self._lines.show(f"{counts.records:,} items read, {counts.refused:,} refused")
         if self._path is not None:
             self._state.place, self._state.counts = place, counts

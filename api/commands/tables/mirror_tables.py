@@ -98,7 +98,6 @@ async def _create(
 
 
 async def _active(side: Side, pause: Pause) -> Description:
-    """A table once it is ACTIVE."""
     while True:
         description = await table_copy.describe(*side)
         if description is not None and description["TableStatus"] == "ACTIVE":
