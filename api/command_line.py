@@ -11,6 +11,7 @@ from typing import Final
 from cyclopts import App
 
 from dynactor import __version__
+from dynactor.api.clients.reach import CallFailed
 from dynactor.api.environment_variables import (
     COMMAND_VARIABLES,
     SERVER_VARIABLES,
@@ -183,9 +184,8 @@ def main() -> None:
     warn_of_unknown_variables(app, os.environ)
     try:
         app()
-    except ConfigurationError as error:
-        sys.stderr.write(f"dynactor: {error}\n")
-        sys.exit(1)
+    except (ConfigurationError, CallFailed) as error:
+        sys.exit(f"dynactor: {error}")
 
 
 if __name__ == "__main__":

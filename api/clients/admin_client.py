@@ -18,7 +18,7 @@ import msgspec
 
 from dynactor.api.admin_api.change_header import CHANGE_HEADER, CHANGE_HEADER_VALUE
 from dynactor.api.admin_api.secret_file import BadSecretFile, read_secret
-from dynactor.api.clients.reach import CannotCall, no_address, not_reached
+from dynactor.api.clients.reach import CallFailed, CannotCall, no_address, not_reached
 from dynactor.api.clients.trusted_authorities import tls_context
 
 AnswerT = TypeVar("AnswerT")
@@ -30,7 +30,7 @@ _NO_HEADERS: Final[Mapping[str, str]] = {}
 _SECRET_VARIABLES: Final = ("DYNACTOR_ADMIN_SECRET_FILE", "DYNACTOR_ADMIN_READ_SECRET_FILE")
 
 
-class AdminRequestFailed(Exception):
+class AdminRequestFailed(CallFailed):
     """The admin listener refused a request; the message is the listener's."""
 
     def __init__(self, message: str, status: int = 0) -> None:

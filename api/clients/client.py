@@ -25,7 +25,7 @@ from aiohttp import (
 )
 
 from dynactor.api.clients.caller_scope import caller_scope
-from dynactor.api.clients.reach import CannotCall, no_address, not_reached
+from dynactor.api.clients.reach import CallFailed, CannotCall, no_address, not_reached
 from dynactor.api.clients.trusted_authorities import tls_context
 from dynactor.api.http.protocol import JSON_1_0
 from dynactor.api.keys.access_keys import own_access_key
@@ -72,7 +72,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class RequestFailed(Exception):
+class RequestFailed(CallFailed):
     """The server's error: its type without the namespace, and its message."""
 
     def __init__(self, error_type: str, message: str) -> None:

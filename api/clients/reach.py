@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 
-class CannotCall(Exception):
+class CallFailed(Exception):
+    """A call of a server failed. A command that does not catch it shows it and exits with 1."""
+
+
+class CannotCall(CallFailed):
     """The server can't be reached, or its answer is invalid; the message gives the reason."""
 
 

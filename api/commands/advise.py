@@ -17,13 +17,8 @@ from dynactor.api.advice.facts import AdviceFacts, gather
 from dynactor.api.advice.key_findings import Finding, Level
 from dynactor.api.advice.report import Asked, all_findings, report
 from dynactor.api.advice.text import figure, size, time_span
-from dynactor.api.clients.admin_client import AdminRequestFailed
-from dynactor.api.clients.client import RequestFailed, RetryingEndpoint, open_client
-from dynactor.api.clients.reach import CannotCall
+from dynactor.api.clients.client import RetryingEndpoint, open_client
 from dynactor.api.clients.tables_address import TablesAddress
-
-DONE: Final = 0
-TROUBLE: Final = 1
 
 _WIDTH: Final = 96
 _MARKS: Final[dict[Level, str]] = {"problem": "!! ", "hint": " ! ", "fact": "   "}
@@ -63,13 +58,9 @@ class AdviseOptions:
     server: TablesAddress = field(default_factory=TablesAddress)
 
 
-def advise(options: AdviseOptions) -> int:
-    """Run the command; returns its exit code."""
-    try:
-        facts = anyio.run(_gather, options)
-    except (CannotCall, AdminRequestFailed, RequestFailed) as error:
-        sys.stderr.write(f"dynactor: {error}\n")
-        return TROUBLE
+def advise(options: AdviseOptions) -> None:
+    """Run the command."""
+    facts = anyio.run(_gather, options)
     findings = all_findings(
         facts,
         Asked(
@@ -84,7 +75,6 @@ def advise(options: AdviseOptions) -> int:
         sys.stdout.write(_encode(report(facts, findings)).decode() + "\n")
     else:
         sys.stdout.write(_text(facts, findings))
-    return DONE
 
 
 async def _gather(options: AdviseOptions) -> AdviceFacts:

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
-from typing import Final
 
 from cyclopts import Parameter
 
 from dynactor.api.admin_api.backup_messages import BACKUPS_PATH, BackupAnswer
-from dynactor.api.clients.admin_client import AdminRequestFailed
-from dynactor.api.clients.reach import CannotCall
 from dynactor.api.clients.server_address import ServerAddress
-
-DONE: Final = 0
-FAILED: Final = 1
 
 
 @Parameter(name="*")
@@ -28,20 +22,11 @@ class BackupOptions:
     server: ServerAddress = field(default_factory=ServerAddress)
 
 
-def backup(options: BackupOptions | None = None) -> int:
-    """Run the command; returns its exit code."""
+def backup(options: BackupOptions | None = None) -> None:
+    """Run the command."""
     options = options or BackupOptions()
-    try:
-        made = _ask(options)
-    except (CannotCall, AdminRequestFailed) as error:
-        sys.stderr.write(f"dynactor: {error}\n")
-        return FAILED
-    sys.stdout.write(f"{made.directory}\n")
-    return DONE
-
-
-def _ask(options: BackupOptions) -> BackupAnswer:
     body = {} if options.name is None else {"name": options.name}
     # No timeout, because the server may first have to remove the rows of deleted tables.
     server = options.server.admin_client()
-    return server.ask("POST", BACKUPS_PATH, BackupAnswer, body=body, timeout_seconds=None)
+    made = server.ask("POST", BACKUPS_PATH, BackupAnswer, body=body, timeout_seconds=None)
+    sys.stdout.write(f"{made.directory}\n")

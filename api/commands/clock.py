@@ -9,8 +9,6 @@ from cyclopts import App
 
 from dynactor.api.admin_api.clock_messages import CLOCK_PATH, STEP_PATH, ClockAnswer
 from dynactor.api.admin_api.times import pace, parse_length
-from dynactor.api.clients.admin_client import AdminRequestFailed
-from dynactor.api.clients.reach import CannotCall
 from dynactor.api.clients.server_address import ServerAddress
 
 clock = App(
@@ -72,9 +70,6 @@ def _change(
     server: ServerAddress | None, method: str, path: str, body: dict[str, Any] | None = None
 ) -> None:
     """Send a request, and print the new state of the clock."""
-    try:
-        client = (server or ServerAddress()).admin_client()
-        state = client.ask(method, path, ClockAnswer, body=body)
-    except (CannotCall, AdminRequestFailed) as error:
-        sys.exit(f"dynactor: {error}")
+    client = (server or ServerAddress()).admin_client()
+    state = client.ask(method, path, ClockAnswer, body=body)
     sys.stdout.write(f"{state.now_iso} ({state.now:.6f}), {pace(state.speed)}\n")

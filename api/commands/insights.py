@@ -16,13 +16,8 @@ from cyclopts.types import PositiveInt
 from dynactor.api.admin_api.insights_messages import INSIGHTS_PATH, InsightsAnswer
 from dynactor.api.advice.text import figure, key_text, percent, table, time_span
 from dynactor.api.advice.traffic import ACCESSES, CONFLICTS, THROTTLES, Traffic
-from dynactor.api.clients.admin_client import AdminRequestFailed
-from dynactor.api.clients.reach import CannotCall
 from dynactor.api.clients.tables_address import TablesAddress
 from dynactor.model.advice.key_traffic import EVERY, KEPT_KEYS, MINUTE_SECONDS, WHOLE_REQUESTS, Kind
-
-DONE: Final = 0
-TROUBLE: Final = 1
 
 _encode = msgspec.json.Encoder().encode
 
@@ -50,13 +45,9 @@ class InsightsOptions:
     server: TablesAddress = field(default_factory=TablesAddress)
 
 
-def insights(options: InsightsOptions) -> int:
-    """Run the command; returns its exit code."""
-    try:
-        answer = _ask(options)
-    except (CannotCall, AdminRequestFailed) as error:
-        sys.stderr.write(f"dynactor: {error}\n")
-        return TROUBLE
+def insights(options: InsightsOptions) -> None:
+    """Run the command."""
+    answer = _ask(options)
     since = answer.now - options.minutes * MINUTE_SECONDS
     shown = [minute for minute in answer.minutes if minute.start + MINUTE_SECONDS > since]
     traffic = Traffic(msgspec.structs.replace(answer, minutes=shown))
@@ -65,7 +56,6 @@ def insights(options: InsightsOptions) -> int:
         sys.stdout.write(_encode(_report(traffic, top)).decode() + "\n")
     else:
         sys.stdout.write(_text(traffic, top))
-    return DONE
 
 
 def _ask(options: InsightsOptions) -> InsightsAnswer:

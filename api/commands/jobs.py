@@ -10,8 +10,6 @@ from cyclopts import App
 
 from dynactor.api.admin_api.job_messages import JOBS_PATH, JobAnswer, JobsAnswer
 from dynactor.api.admin_api.times import iso_time
-from dynactor.api.clients.admin_client import AdminRequestFailed
-from dynactor.api.clients.reach import CannotCall
 from dynactor.api.clients.tables_address import TablesAddress
 
 AnswerT = TypeVar("AnswerT")
@@ -59,12 +57,9 @@ def cancel(job: str, /, *, server: TablesAddress | None = None) -> None:
 def _ask(
     server: TablesAddress | None, method: str, path: str, answer_type: type[AnswerT]
 ) -> AnswerT:
-    try:
-        # No timeout, because a job that stops may first have to write what it has read.
-        client = (server or TablesAddress()).admin_client()
-        return client.ask(method, path, answer_type, timeout_seconds=None)
-    except (CannotCall, AdminRequestFailed) as error:
-        sys.exit(f"dynactor: {error}")
+    # No timeout, because a job that stops may first have to write what it has read.
+    client = (server or TablesAddress()).admin_client()
+    return client.ask(method, path, answer_type, timeout_seconds=None)
 
 
 def _line(job: JobAnswer) -> str:

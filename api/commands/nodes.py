@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
 
 from dynactor.api.admin_api.nodes_messages import NODES_PATH, NodesState, NodeState
-from dynactor.api.clients.admin_client import AdminRequestFailed
-from dynactor.api.clients.reach import CannotCall
 from dynactor.api.clients.server_address import ServerAddress
-
-_DONE: Final = 0
-_FAILED: Final = 1
 
 
 @Parameter(name="*")
@@ -29,19 +24,14 @@ class NodesOptions:
     server: ServerAddress = field(default_factory=ServerAddress)
 
 
-def nodes(options: NodesOptions | None = None) -> int:
-    """Run the command; returns its exit code."""
+def nodes(options: NodesOptions | None = None) -> None:
+    """Run the command."""
     options = options or NodesOptions()
-    try:
-        state = options.server.admin_client().ask("GET", NODES_PATH, NodesState)
-    except (CannotCall, AdminRequestFailed) as error:
-        sys.stderr.write(f"dynactor: {error}\n")
-        return _FAILED
+    state = options.server.admin_client().ask("GET", NODES_PATH, NodesState)
     if options.json:
         sys.stdout.write(msgspec.json.encode(state).decode() + "\n")
     else:
         sys.stdout.write(_text(state))
-    return _DONE
 
 
 def _text(state: NodesState) -> str:

@@ -16,8 +16,6 @@ from cyclopts import Parameter
 
 from dynactor.actors.derived.kafka.replay_progress import ENDED
 from dynactor.api.admin_api.replay_messages import REPLAYS_PATH, ReplayAnswer
-from dynactor.api.clients.admin_client import AdminRequestFailed
-from dynactor.api.clients.reach import CannotCall
 from dynactor.api.clients.tables_address import TablesAddress
 
 DONE: Final = 0
@@ -58,20 +56,12 @@ class ReplayOptions:
     server: TablesAddress = field(default_factory=TablesAddress)
 
 
-def replay(options: ReplayOptions) -> int:
-    """Run the command; returns its exit code."""
-    try:
-        return _run(options)
-    except (CannotCall, AdminRequestFailed) as error:
-        sys.stderr.write(f"dynactor: {error}\n")
-        return TROUBLE
-
-
 class _ReplayReport(Protocol):
     def __call__(self, replay: ReplayAnswer) -> None: ...
 
 
-def _run(options: ReplayOptions) -> int:
+def replay(options: ReplayOptions) -> int:
+    """Run the command; returns its exit code."""
     body = {
         "table": options.table,
         "from": options.start,
@@ -81,21 +71,21 @@ def _run(options: ReplayOptions) -> int:
     server = options.server.admin_client()
     # Signals are received before the request, so that a signal cancels every started replay.
     with StopSignal() as stop:
-        replay = server.ask("POST", REPLAYS_PATH, ReplayAnswer, body=body)
+        progress = server.ask("POST", REPLAYS_PATH, ReplayAnswer, body=body)
         stopped = False
         with _reporting(options) as report:
-            while replay.state not in ENDED:
-                report(replay)
+            while progress.state not in ENDED:
+                report(progress)
                 signaled = stop.wait(_POLL_SECONDS)
                 stopped = stopped or signaled
                 method = "DELETE" if signaled else "GET"
-                replay = server.ask(method, f"{REPLAYS_PATH}/{replay.id}", ReplayAnswer)
-            report(replay)
+                progress = server.ask(method, f"{REPLAYS_PATH}/{progress.id}", ReplayAnswer)
+            report(progress)
     if not options.json:
-        sys.stdout.write(_summary(replay))
-    sys.stderr.write(_remarks(replay))
+        sys.stdout.write(_summary(progress))
+    sys.stderr.write(_remarks(progress))
     # A replay with --follow has no end, so a stop by a signal is a success.
-    has_succeeded = replay.state == "DONE" or (stopped and options.follow)
+    has_succeeded = progress.state == "DONE" or (stopped and options.follow)
     return DONE if has_succeeded else TROUBLE
 
 

@@ -28,6 +28,8 @@ COMMAND_LINE = {
     "dynactor",
     "dynactor.api",
     "dynactor.api.command_line",
+    "dynactor.api.clients",
+    "dynactor.api.clients.reach",
     "dynactor.api.environment_variables",
     "dynactor.model",
     "dynactor.model.configuration_error",
@@ -36,7 +38,6 @@ ADMIN_CLIENT = COMMAND_LINE | {
     f"dynactor.api.{name}"
     for name in (
         "admin_api",
-        "clients",
         "clients.admin_client",
         "clients.server_address",
         "commands",
@@ -45,7 +46,6 @@ ADMIN_CLIENT = COMMAND_LINE | {
 ADMIN_CLIENT |= {
     "dynactor.api.admin_api.change_header",
     "dynactor.api.admin_api.secret_file",
-    "dynactor.api.clients.reach",
     "dynactor.api.clients.trusted_authorities",
     "dynactor.api.http",
     "dynactor.api.http.server_identity",

@@ -92,7 +92,7 @@ def check_admin_ports(cluster: Cluster) -> None:
     address = ServerAddress(admin_endpoint=f"http://127.0.0.1:{cluster.admin_port(other)}")
     output = StringIO()
     with redirect_stdout(output):
-        assert nodes(NodesOptions(server=address)) == 0
+        nodes(NodesOptions(server=address))
     lines = output.getvalue().splitlines()
     assert lines[0].split() == ["NODE", "ADDRESS", "VERSION", "STATE"]
     assert lines[1 + home].endswith("  leader")
