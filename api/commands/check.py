@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Final
 
 from dynactor.api.advice.text import size
 from dynactor.api.hosting.import_without import import_without
 
-SOUND: Final = 0
-DAMAGED: Final = 1
 
-
-def check(directory: Path, /) -> int:
-    """Run the command; returns its exit code.
+def check(directory: Path, /) -> None:
+    """Run the command.
 
     Parameters
     ----------
@@ -29,8 +25,7 @@ def check(directory: Path, /) -> int:
     try:
         found = check_directory(directory.expanduser())
     except StoreError as error:
-        sys.stderr.write(f"dynactor: {error}\n")
-        return DAMAGED
+        sys.exit(f"dynactor: {error}")
     rows = f"{found.rows:,} rows of {size(found.row_bytes)}, {size(found.log_bytes)} of logs"
     lines = [f"{directory}: format {found.format_version}, {rows}"]
     for table in found.tables:
@@ -42,4 +37,3 @@ def check(directory: Path, /) -> int:
         lines.append("The file mark is missing: the end of the log can't be checked")
     lines.append("No damage was found")
     sys.stdout.write("\n".join(lines) + "\n")
-    return SOUND

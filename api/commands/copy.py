@@ -9,7 +9,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -18,16 +18,13 @@ from dynactor.storage.store import CannotOpen, Store, StoreError
 if TYPE_CHECKING:
     from dynactor.storage.copies import CopiedTable
 
-COPIED: Final = 0
-FAILED: Final = 1
-
 
 def copy(
     *,
     source: Annotated[str, Parameter(name="--from")],
     target: Annotated[str, Parameter(name="--to")],
-) -> int:
-    """Run the command; returns its exit code.
+) -> None:
+    """Run the command.
 
     Parameters
     ----------
@@ -42,12 +39,10 @@ def copy(
     try:
         tables = anyio.run(_copy, source, target)
     except StoreError as error:
-        sys.stderr.write(f"dynactor: {error}\n")
-        return FAILED
+        sys.exit(f"dynactor: {error}")
     rows = sum(table.rows for table in tables)
     lines = [f"{table.checksum[:16]}  {table.rows:>12,} rows  {table.name}" for table in tables]
     sys.stdout.write("\n".join([*lines, f"{rows:,} rows copied and compared"]) + "\n")
-    return COPIED
 
 
 async def _copy(source: str, target: str) -> list[CopiedTable]:

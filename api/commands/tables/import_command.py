@@ -113,9 +113,7 @@ def import_(paths: list[Path], /, *, options: ImportOptions | None = None) -> in
     """
     try:
         return anyio.run(_run, paths, options or ImportOptions())
-    except (TransferFailed, RequestFailed, CannotCall, AdminRequestFailed) as error:
-        sys.stderr.write(f"dynactor: {error}\n")
-    except OSError as error:
+    except (TransferFailed, RequestFailed, CannotCall, AdminRequestFailed, OSError) as error:
         sys.stderr.write(f"dynactor: {error}\n")
     return TROUBLE
 
