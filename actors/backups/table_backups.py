@@ -108,9 +108,8 @@ class TableBackups(Part):
         """Keep the internal backups with these ids of rows."""
         self._uses.append(used_rows_ids)
 
-    async def load(self, loaded: Catalog) -> None:
+    async def load(self, _loaded: Catalog) -> None:
         """Load the stored backups, before the tables are resumed."""
-        del loaded
         stored = await table_backups.load(self._store.latest)
         self._backups = {each.backup_id: each for each in stored}
         # Keep the copies of backups that are still CREATING. If the actor crashed when a copy
@@ -122,9 +121,8 @@ class TableBackups(Part):
         }
         self._when_over.clear()
 
-    async def adopt(self, loaded: Catalog) -> None:
+    async def adopt(self, _loaded: Catalog) -> None:
         """Continue the backups that are CREATING."""
-        del loaded
         for backup in list(self._backups.values()):
             await self._machine.resume(_subject(backup))
 
@@ -445,8 +443,7 @@ class TableBackups(Part):
             await self._owner.change(puts=puts, deletes=deletes, discards=discards)
             return
 
-        def storing(record: TableRecord, counters: Mapping[int, int]) -> CommittedDefinition:
-            del counters
+        def storing(record: TableRecord, _counters: Mapping[int, int]) -> CommittedDefinition:
             return CommittedDefinition(
                 definition_commit.without_followers(record, [subscriber]),
                 puts=puts,

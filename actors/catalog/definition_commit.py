@@ -42,8 +42,7 @@ class CommittedDefinition(NamedTuple):
 _Storing: TypeAlias = Callable[[TableRecord, Mapping[int, int]], CommittedDefinition]
 
 
-def _record_alone(record: TableRecord, counters: Mapping[int, int]) -> CommittedDefinition:
-    del counters
+def _record_alone(record: TableRecord, _counters: Mapping[int, int]) -> CommittedDefinition:
     return CommittedDefinition(record)
 
 

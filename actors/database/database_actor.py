@@ -209,6 +209,5 @@ class DatabaseActor:
         await self.parts.close()
 
 
-async def _do_nothing(message: CatchUp) -> None:
+async def _do_nothing(_message: CatchUp) -> None:
     """Do nothing, because the actor catches up before each message."""
-    del message

@@ -98,9 +98,8 @@ class RowSink(ABC, Generic[T]):
     def row(self, entry: T, position: bytes) -> bytes:
         """The key of the row for the item at a position."""
 
-    def committed(self, rows: Sequence[bytes]) -> None:
+    def committed(self, _rows: Sequence[bytes]) -> None:
         """Called when rows that changes have put are durable; not called for rows of a scan."""
-        del rows
 
     def puts(self, rows: Sequence[Row]) -> list[tuple[bytes, bytes]]:
         """The rows for a page of stored items, whose keys are positions."""
@@ -120,9 +119,8 @@ class MessageSink(ABC):
     def send(self, records: list[ChangeRecord]) -> Sequence[Awaitable[None]]:
         """Send messages; each result completes when its message is carried out, durably."""
 
-    def delay_seconds(self, last: int, tail: int) -> float:
+    def delay_seconds(self, _last: int, _tail: int) -> float:
         """The delay of the run that ends with a counter, in a log with this tail."""
-        del last, tail
         return 0.0
 
 

@@ -35,6 +35,5 @@ class FreeUnits(BackfillUnits):
     def __init__(self) -> None:
         pass
 
-    def take(self, partition_number: int, units: int) -> None:
+    def take(self, _partition_number: int, _units: int) -> None:
         """Do nothing: without limits, an index entry may always be put."""
-        del partition_number, units

@@ -93,9 +93,8 @@ class Part:
             if table_id is None or machine.is_of_tables:
                 machine.forget(table_id)
 
-    def may_move(self, table: Table) -> bool:
+    def may_move(self, _table: Table) -> bool:
         """Whether another node may become the home of a table now."""
-        del table
         return True
 
     def check_deletable(self, table: Table) -> None:
@@ -103,9 +102,8 @@ class Part:
 
     # -- the time ------------------------------------------------------------------------------
 
-    def keep(self, now_epoch_seconds: float) -> Pieces:
+    def keep(self, _now_epoch_seconds: float) -> Pieces:
         """Do the periodic work: delete what is old."""
-        del now_epoch_seconds
         return chained()
 
     async def close(self) -> None:
@@ -249,8 +247,7 @@ class Parts:
         for part in reversed(self._all):
             await part.close()
 
-    async def _keep(self, message: KeepStreams) -> Pieces:
-        del message
+    async def _keep(self, _message: KeepStreams) -> Pieces:
         now = self.environment.clock.now_epoch_seconds()
         async for _ in chained(*(part.keep(now) for part in self._with_state)):
             yield

@@ -160,9 +160,8 @@ class DestinationPhases(Part):
             return None
         return rules.default_topic(self._relays.topic_prefix, definition.name)
 
-    async def adopt(self, loaded: Catalog) -> None:
+    async def adopt(self, _loaded: Catalog) -> None:
         """Check the destinations periodically from now on."""
-        del loaded
         self._check_later()
 
     async def opened(self, table: Table) -> None:
@@ -215,9 +214,8 @@ class DestinationPhases(Part):
         await self._machine.restart(table_subject(table, destination.destination_id))
         return structs.replace(destination, status="UPDATING")
 
-    async def _check_all(self, message: CheckDestinations) -> Pieces:
+    async def _check_all(self, _message: CheckDestinations) -> Pieces:
         """Cut off destinations that lag too far behind, and reclaim their disk space."""
-        del message
         self._replays.check()
         now = self._clock.now_epoch_seconds()
         for table in list(self._tables.values()):
@@ -359,9 +357,8 @@ class DestinationPhases(Part):
         table.followers.attach(target.subscriber, ActorFollowing(relay, self._supervisor))
         self._supervisor.start(relay)
 
-    async def _go_on(self, thing: TableDestination, over: Callable[[], None]) -> None:
+    async def _go_on(self, thing: TableDestination, _over: Callable[[], None]) -> None:
         """Continue to publish; an earlier phase has prepared the topic."""
-        del over
         await self._relay(thing, _nothing)
 
     async def _activate(self, thing: TableDestination) -> str:
@@ -432,8 +429,7 @@ class DestinationPhases(Part):
     ) -> None:
         """Change a table's definition; delete the checkpoints of the relay ``forgotten``."""
 
-        def storing(record: TableRecord, counters: Mapping[int, int]) -> CommittedDefinition:
-            del counters
+        def storing(record: TableRecord, _counters: Mapping[int, int]) -> CommittedDefinition:
             if forgotten is None:
                 return CommittedDefinition(record)
             return CommittedDefinition(

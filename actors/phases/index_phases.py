@@ -148,8 +148,7 @@ class IndexPhases(Part):
         await self._put(thing.table, structs.replace(thing.index, status=status, backfilling=None))
         return "FOLLOWED"
 
-    async def _follow(self, thing: TableIndex, over: Callable[[], None]) -> None:
-        del over
+    async def _follow(self, thing: TableIndex, _over: Callable[[], None]) -> None:
         if thing.index.definition.index_id not in thing.table.followers.indexes:
             await self._follow_logs(thing)
 
@@ -185,8 +184,7 @@ class IndexPhases(Part):
             ),
         )
 
-        def storing(record: TableRecord, counters: Mapping[int, int]) -> CommittedDefinition:
-            del counters
+        def storing(record: TableRecord, _counters: Mapping[int, int]) -> CommittedDefinition:
             others = {
                 other: ranges
                 for other, ranges in record.index_partitions.items()
@@ -205,13 +203,11 @@ class IndexPhases(Part):
         await definition_commit.redefine(self._owner, table, _with_index(table.definition, index))
 
 
-async def _end_backfill(thing: TableIndex) -> str:
-    del thing
+async def _end_backfill(_thing: TableIndex) -> str:
     return "CATCHING_UP"
 
 
-async def _end_catching_up(thing: TableIndex) -> str:
-    del thing
+async def _end_catching_up(_thing: TableIndex) -> str:
     return "FILLED"
 
 

@@ -143,8 +143,7 @@ class Replays(Part):
         subscriber = replay_subscriber(message.table_id, message.replay_id)
         await table.followers.detach(subscriber)
 
-        def storing(record: TableRecord, counters: Mapping[int, int]) -> CommittedDefinition:
-            del counters
+        def storing(record: TableRecord, _counters: Mapping[int, int]) -> CommittedDefinition:
             return CommittedDefinition(
                 definition_commit.without_followers(record, [subscriber]),
                 deletes=[key_layout.checkpoint(subscriber, n) for n in record.log_numbers],

@@ -47,9 +47,8 @@ class SpaceReclaimer(Part):
         # Ranges to retry: the disk was too full, or the store was not ready.
         self._postponed: dict[_Range, None] = {}
 
-    async def adopt(self, loaded: Catalog) -> None:
+    async def adopt(self, _loaded: Catalog) -> None:
         """Continue with all pending ranges, at the leader."""
-        del loaded
         if not self._settings.is_leader:
             return
         async for row in rows_in(self._store.latest, *key_layout.RECLAIMS):

@@ -255,8 +255,7 @@ class Splitter(Part):
             () if is_log_kept else (key_layout.change_range(parent),),
         )
 
-    def _split_index(self, table: Table, message: SplitPartition, head: PartitionHead) -> _Split:
-        del head
+    def _split_index(self, table: Table, message: SplitPartition, _head: PartitionHead) -> _Split:
         parent, record, index_id = message.number, table.record, message.index_id
         children, catalog_head = self._children()
         ranges = partition_map.divide(record.ranges(index_id), parent, message.at, children)

@@ -130,9 +130,8 @@ class TimeToLivePhases(Part):
         await self._put(table, structs.replace(settings, status="ENABLED"))
         return "ENABLED"
 
-    async def _sweep(self, table: Table, over: Callable[[], None]) -> None:
+    async def _sweep(self, table: Table, _over: Callable[[], None]) -> None:
         """Delete expired items; the followers may be running already."""
-        del over
         if table.followers.following(subscriber_id(table)) is None:
             feeds = await table.followers.feeds_for(subscriber_id(table))
             self._attach(table).follow(feeds)
@@ -192,13 +191,11 @@ def _actors(table: Table) -> TimeToLiveActors:
     return actors
 
 
-async def _end_scan(table: Table) -> str:
-    del table
+async def _end_scan(_table: Table) -> str:
     return "CATCHING_UP"
 
 
-async def _end_catching_up(table: Table) -> str:
-    del table
+async def _end_catching_up(_table: Table) -> str:
     return "LISTED"
 
 

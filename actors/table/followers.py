@@ -83,9 +83,8 @@ class ActorFollowing:
         """The contract of the actor's sink."""
         return self.actor.contract
 
-    def split(self, parent: int, children: list[ChangeFeed]) -> None:
+    def split(self, _parent: int, children: list[ChangeFeed]) -> None:
         """Pass the children's logs on to the actor."""
-        del parent
         self.actor.split(children)
 
     async def close(self) -> None:

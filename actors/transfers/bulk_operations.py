@@ -110,18 +110,16 @@ class BulkOperations(Part):
 
     # -- for the database's actor -------------------------------------------------------------
 
-    async def adopt(self, loaded: Catalog) -> None:
+    async def adopt(self, _loaded: Catalog) -> None:
         """Load the stored operations, and end those of an earlier process."""
-        del loaded
         stored = await transfers.load_bulk_operations(self._store.latest)
         self._operations.load((each.operation_id, each) for each in stored)
         for each in stored:
             if not each.is_over and each.operation_id not in self._running:
                 self._parts.tell(EndBulkOperation(each.operation_id))
 
-    async def keep(self, now_epoch_seconds: float) -> Pieces:
+    async def keep(self, _now_epoch_seconds: float) -> Pieces:
         """Delete the records of operations that are over and began more than 90 days ago."""
-        del now_epoch_seconds
         await self._operations.forget_old(self._owner)
         yield
 

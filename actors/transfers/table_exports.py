@@ -120,18 +120,16 @@ class TableExports(Part):
 
     # -- for the database's actor -------------------------------------------------------------
 
-    async def adopt(self, loaded: Catalog) -> None:
+    async def adopt(self, _loaded: Catalog) -> None:
         """Load the stored exports, after the backups; continue those that are in progress."""
-        del loaded
         await self.close()
         stored = await transfers.load_exports(self._store.latest)
         self._exports.load((each.export_id, each) for each in stored)
         for export in self._exports:
             await self._machine.resume(_subject(export))
 
-    async def keep(self, now_epoch_seconds: float) -> Pieces:
+    async def keep(self, _now_epoch_seconds: float) -> Pieces:
         """Delete the records of exports that ended more than 90 days ago."""
-        del now_epoch_seconds
         await self._exports.forget_old(self._owner)
         yield
 

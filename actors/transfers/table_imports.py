@@ -132,9 +132,8 @@ class TableImports(Part):
 
     # -- for the database's actor -------------------------------------------------------------
 
-    async def load(self, loaded: Catalog) -> None:
+    async def load(self, _loaded: Catalog) -> None:
         """Load the stored imports, before the phases of their tables are resumed."""
-        del loaded
         stored = await transfers.load_imports(self._store.latest)
         self._imports.load((each.import_id, each) for each in stored)
         is_first, self._is_adopted = not self._is_adopted, True
@@ -142,9 +141,8 @@ class TableImports(Part):
             uploads = [each for each in stored if each.is_upload and each.status == "IN_PROGRESS"]
             await self.uploads.adopt([each.import_id for each in uploads])
 
-    async def keep(self, now_epoch_seconds: float) -> Pieces:
+    async def keep(self, _now_epoch_seconds: float) -> Pieces:
         """Delete the records of imports that ended more than 90 days ago."""
-        del now_epoch_seconds
         await self._imports.forget_old(self._owner)
         yield
 

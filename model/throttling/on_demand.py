@@ -205,9 +205,8 @@ class OnDemandUnits:
         for number in children:
             self._partitions[number] = _OnDemandPartition(divided.ceiling.copy(now_seconds))
 
-    def readings(self, now_seconds: float) -> dict[int, PartitionReading]:
+    def readings(self, _now_seconds: float) -> dict[int, PartitionReading]:
         """The units that each partition has taken."""
-        del now_seconds
         return {
             number: PartitionReading(
                 partition.taken_units,
