@@ -134,7 +134,7 @@ async def test_an_injected_lag_is_not_longer_for_many_changes():
         subjects = (thread("EC2", f"{count}") for count in range(99))
         await asyncio.gather(*(table.write(put({**key, **large})) for key in subjects))
         await caught_up(table)
-    # The follower waits before the first change, and before the changes that came meanwhile. It may
-    # wait again, because it never reads 15 MB at once, and on a busy machine some changes come
-    # later.
-    assert 2 <= len(lag.draws) <= 4
+    # The follower waits before the first change, and before the changes that came meanwhile: on a
+    # busy machine none did. It may wait again, because it never reads 15 MB at once, and some
+    # changes may come later.
+    assert 1 <= len(lag.draws) <= 4
