@@ -163,6 +163,10 @@ class StoreSlice:
         """Commit rows of the namespace."""
         return await self._store.commit([self._stored(group) for group in groups])
 
+    def commit_nowait(self, groups: Sequence[Group]) -> Future[None] | None:
+        """Commit rows of the namespace, without an await."""
+        return self._store.commit_nowait([self._stored(group) for group in groups])
+
     async def reclaim(self, start: bytes, end: bytes) -> None:
         """Reclaim a range of the namespace."""
         await self._store.reclaim(*self._keys.stored_range(start, end))

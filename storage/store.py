@@ -234,6 +234,13 @@ class Store(Protocol):
         durable state is unknown.
         """
 
+    def commit_nowait(self, groups: Sequence[Group]) -> Future[None] | None:
+        """Commit like ``commit``, without an await; None if that is impossible now.
+
+        Then nothing was written. Raises as ``commit``.
+        """
+        ...
+
     def locked(self, heads: Sequence[bytes]) -> AbstractAsyncContextManager[Locked]:
         """Lock heads in the order of their keys; other commits of these heads wait.
 

@@ -5,6 +5,9 @@ decides each message on the results of the earlier ones. The loop commits the ro
 under the partition's head, and sends the replies when the group is durable. A reply to a message
 that writes nothing is sent when everything that its decision read is durable.
 
+A single write that finds the partition idle, and its rows in memory, is carried out in the turn of
+its sender, because waking the loop costs as much as the write.
+
 A core decides and does no I/O. Tables have one core (``table_core``), global indexes another one
 (``index_partition``). Only the loop awaits, and only the loop carries out effects: units of
 throughput, counters of the metrics, the tail of the change feed (``table_partition``).
@@ -22,17 +25,27 @@ import asyncio
 from contextlib import suppress
 from functools import partial
 from time import perf_counter
-from typing import Final, Generic, Protocol
+from typing import Any, Final, Generic, Protocol, TypeAlias
 
+from dynactor.actors.partition.at_once import decide_nowait
 from dynactor.actors.partition.item_locks import Join
 from dynactor.actors.partition.roles import BatchT, Core, Definition, Effects, Outcome, RowLoader
 from dynactor.actors.runtime.commit_retry import commit_past_stalls
-from dynactor.actors.runtime.mailbox import Envelope, Mailbox
+from dynactor.actors.runtime.mailbox import Envelope, Mailbox, Message
 from dynactor.actors.runtime.ref import Ref
 from dynactor.model.errors import DynamoDBError, InternalServerError
 from dynactor.storage import catalog, key_layout
 from dynactor.storage.catalog import PartitionHead
-from dynactor.storage.store import Conflict, Damaged, Fenced, Full, Group, Locked, Store, StoreError
+from dynactor.storage.store import (
+    Conflict,
+    Damaged,
+    Fenced,
+    Full,
+    Group,
+    Locked,
+    Store,
+    StoreError,
+)
 
 MAILBOX_MESSAGES: Final = 10_000
 BATCH_MESSAGES: Final = 256
@@ -44,6 +57,8 @@ BATCH_SECONDS: Final = 0.005
 CONFLICTS_BEFORE_LOCK: Final = 3
 
 UNKNOWN: Final = "Whether this was written is unknown"
+
+Commit: TypeAlias = asyncio.Future[None]
 
 
 class HeadGone(StoreError):
@@ -65,7 +80,9 @@ class Partition(Generic[BatchT]):
         definition: Definition | None = None,
         copy_messages: bool,
         mailbox: Mailbox | None = None,
+        single: type[Message[Any]] | None = None,
     ) -> None:
+        """``single``: the kind of message that the sender's turn may carry out."""
         self.name = name
         if mailbox is None:
             mailbox = Mailbox(MAILBOX_MESSAGES, copy_messages=copy_messages)
@@ -80,7 +97,9 @@ class Partition(Generic[BatchT]):
         self._definition = definition
         self._head_key = key_layout.partition_head(number)
         self._head_bytes: bytes | None = None
-        self._last_commit: asyncio.Future[None] | None = None
+        self._last_commit: Commit | None = None
+        # The number of batches whose replies wait for their commit.
+        self._unsettled_count = 0
         # The locked head; None while the head is not locked.
         self._locked: Locked | None = None
         # Whether another commit may have changed the head.
@@ -91,6 +110,7 @@ class Partition(Generic[BatchT]):
         # The time that the decisions of the present batch took. Loads and commits are not counted,
         # because other tasks run while a remote store works.
         self._busy_seconds = 0.0
+        self._single = single
 
     @property
     def decisions(self) -> Ref:
@@ -113,6 +133,8 @@ class Partition(Generic[BatchT]):
                 return
         self._core.begin(self.head)
         self._effects.begin(self.head)
+        if self._single is not None:
+            self.mailbox.at_once = self._carry_out_at_once
         max_messages = BATCH_MESSAGES
         while batch := self.in_progress or await self.mailbox.take(max_messages, BATCH_BYTES):
             self.in_progress = batch
@@ -230,10 +252,7 @@ class Partition(Generic[BatchT]):
     async def _work(self, envelopes: list[Envelope]) -> list[Envelope]:
         """Carry out a batch of messages; return those for the children if it was split meanwhile.
 
-        With several nodes, a partition whose guard fails could refuse only the messages that
-        required the guard, and write the others, because any node may write a table's rows. The
-        batch would be divided by guards, each part with a group of its own. Today only work with
-        one owner is guarded, so ``Fenced`` ends the actor.
+        A guarded commit belongs to work with one owner, so ``Fenced`` ends the actor.
         """
         try:
             batch, outcomes = await self._decide_and_commit(envelopes)
@@ -262,8 +281,9 @@ class Partition(Generic[BatchT]):
                     if await self._work([envelope]):
                         return envelopes[place:]
         else:
-            self._settle_later(batch, outcomes)
+            # First the replies that need not wait for the commit.
             self._effects.accepted(batch, outcomes)
+            self._settle_later(batch, outcomes)
         return []
 
     async def _decide_and_commit(self, envelopes: list[Envelope]) -> tuple[BatchT, list[Outcome]]:
@@ -334,14 +354,10 @@ class Partition(Generic[BatchT]):
             self._last_commit = await commit_past_stalls(self._locked or self._store, [group])
         except Conflict:
             raise
-        except Full as error:
-            self._core.rejected(batch)
-            raise _BatchRejected(
-                f"Nothing was written, the disk is full: {error}", error
-            ) from error
         except StoreError as error:
             self._core.rejected(batch)
-            raise _BatchRejected(f"Nothing was written: {error}", error) from error
+            reason = ", the disk is full" if isinstance(error, Full) else ""
+            raise _BatchRejected(f"Nothing was written{reason}: {error}", error) from error
         self.head, self._head_bytes = head, group.head
         self._core.accepted(batch, head)
 
@@ -355,20 +371,52 @@ class Partition(Generic[BatchT]):
             deletes=[key for key, value in batch.rows.items() if value is None],
         )
 
+    def _carry_out_at_once(self, envelope: Envelope) -> bool:
+        """Carry out a single write; False, and nothing is changed, if the loop must do it."""
+        is_single = self._single is not None and isinstance(envelope.message, self._single)
+        is_changing = self.is_stale or self.split is not None or self._is_store_in_doubt()
+        commit = self._last_commit
+        if not is_single or is_changing or commit is None or not commit.done():
+            return False
+        core, effects = self._core, self._effects
+        decided = decide_nowait(core, effects, self._store.latest, self.head, envelope)
+        if decided is None:
+            return False
+        batch, outcome = decided
+        if batch.rows:
+            head = batch.head()
+            group = self.group(batch, head)
+            try:
+                commit = self._store.commit_nowait([group])
+            except StoreError:
+                # Nothing was written. The loop decides the message again.
+                return False
+            if commit is None:
+                return False
+            self._last_commit, self.head, self._head_bytes = commit, head, group.head
+            core.accepted(batch, head)
+        effects.accepted(batch, [outcome])
+        self._settle_later(batch, [outcome])
+        effects.done()
+        return True
+
     # -- settle -----------------------------------------------------------------------------
 
     def _settle_later(self, batch: BatchT, outcomes: list[Outcome]) -> None:
         commit = self._last_commit
-        if commit is None:
-            self._settle(batch, outcomes, None)
+        # Batches are settled in their order. So this one waits for its turn even if its commit is
+        # done.
+        if commit is None or (commit.done() and not self._unsettled_count):
+            self._settle(batch, outcomes, commit)
         else:
-            # Settle through the callback even if the commit is done, because earlier batches may
-            # not be settled yet.
-            commit.add_done_callback(partial(self._settle, batch, outcomes))
+            self._unsettled_count += 1
+            commit.add_done_callback(partial(self._settle_in_turn, batch, outcomes))
 
-    def _settle(
-        self, batch: BatchT, outcomes: list[Outcome], commit: asyncio.Future[None] | None
-    ) -> None:
+    def _settle_in_turn(self, batch: BatchT, outcomes: list[Outcome], commit: Commit) -> None:
+        self._unsettled_count -= 1
+        self._settle(batch, outcomes, commit)
+
+    def _settle(self, batch: BatchT, outcomes: list[Outcome], commit: Commit | None) -> None:
         """Send the replies of a batch, once everything that it read and wrote is durable."""
         failure = None if commit is None else commit.exception()
         if failure is None:

@@ -12,6 +12,7 @@ from dynactor.actors.limits.throttle import TableThrottle
 from dynactor.actors.partition.batch import TableBatch
 from dynactor.actors.partition.charges import Charges
 from dynactor.actors.partition.item_locks import Accepted, ItemLocks, Prepare
+from dynactor.actors.partition.messages import WriteItem
 from dynactor.actors.partition.participant import Participant
 from dynactor.actors.partition.partition import MAILBOX_MESSAGES, HeadGone, Partition
 from dynactor.actors.partition.roles import Effects, Outcome, RowLoader
@@ -178,4 +179,5 @@ def table_partition(
         definition=StoredDefinition(core, record),
         copy_messages=copy_messages,
         mailbox=mailbox,
+        single=None if settings.is_traced else WriteItem,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct, msgpack
@@ -69,6 +70,9 @@ class Mailbox:
         self._awaiting_space: list[asyncio.Future[None]] = []
         self.closed = False
         self.is_held = False
+        # Carries out a message in the turn of its sender; returns whether it did. It is asked only
+        # while the actor waits for messages.
+        self.at_once: Callable[[Envelope], bool] | None = None
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -93,6 +97,8 @@ class Mailbox:
             message = msgpack.decode(msgpack.encode(message), type=type(message))
         reply: asyncio.Future[ReplyT] = asyncio.get_running_loop().create_future()
         envelope = Envelope(message, reply, size_bytes)
+        if self.at_once is not None and self._is_idle and self.at_once(envelope):
+            return reply
         if first:
             self._waiting.appendleft(envelope)
         else:
@@ -184,6 +190,11 @@ class Mailbox:
         else:
             self._awaiting_space.append(future)
         return future
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether the actor waits for a message, and none is on its way to it."""
+        return self._wake is not None and not self._wake.done() and not self.is_held
 
     def _wake_senders(self) -> None:
         for future in self._awaiting_space:

@@ -312,6 +312,9 @@ class _PostgresqlStore:
             self.discards.begin()
         return completed(error)
 
+    def commit_nowait(self, groups: Sequence[Group]) -> None:
+        """Return None: each commit asks the server."""
+
     async def reclaim(self, start: bytes, end: bytes) -> None:  # noqa: ARG002 - of the port
         # Autovacuum frees the space of deleted rows.
         self._raise_if_closed()

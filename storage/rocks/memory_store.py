@@ -41,6 +41,9 @@ class _MemoryStore(RocksStore):
         self._pinned: PinnedView | None = None
         # The view of a closed store.
         self._durable.close()
+        # The future of every commit without an await.
+        self._durable_commit: Future[None] = asyncio.get_running_loop().create_future()
+        self._durable_commit.set_result(None)
         # Prepares the next ``clear`` a little later, after pending requests are answered.
         self._timer: asyncio.TimerHandle | None = None
         self._preparing: Future[None] | None = None
@@ -52,9 +55,15 @@ class _MemoryStore(RocksStore):
             self._pinned = self._pinned_now()
         return self._pinned
 
-    async def _commit(self, groups: Sequence[Group]) -> Future[None]:
+    def commit_nowait(self, groups: Sequence[Group]) -> Future[None] | None:
+        if self._locks.held:
+            return None
+        self._write(groups)
+        return self._durable_commit
+
+    def _write(self, groups: Sequence[Group]) -> None:
         self._pinned = None
-        return await super()._commit(groups)
+        super()._write(groups)
 
     async def reclaim(self, start: bytes, end: bytes) -> None:
         self._pinned = None

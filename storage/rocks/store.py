@@ -160,16 +160,24 @@ class RocksStore:
             await self._locks.wait_free(group.head_key for group in groups)
         return await self._commit(groups)
 
+    def commit_nowait(self, groups: Sequence[Group]) -> Future[None] | None:
+        """See Store."""
+        return None if self._locks.held else self._commit_unlocked(groups)
+
     async def _commit(self, groups: Sequence[Group]) -> Future[None]:
+        return self._commit_unlocked(groups)
+
+    def _commit_unlocked(self, groups: Sequence[Group]) -> Future[None]:
         if not groups:
             return self._behind_accepted()
         try:
-            return self._commit_nowait(groups)
+            self._write(groups)
         except Full:
             self._full_disk_refusals += 1
             raise
+        return self._synchronizer.accepted()
 
-    def _commit_nowait(self, groups: Sequence[Group]) -> Future[None]:
+    def _write(self, groups: Sequence[Group]) -> None:
         if self._refusal is not None:
             self._raise_unless_reopened()
         self._assert_guards(groups)
@@ -191,7 +199,6 @@ class RocksStore:
             # The log may hold a part of the commit, which must not come back after a restart.
             raise self._end_writing(error) from error
         self._remember_heads(groups)
-        return self._synchronizer.accepted()
 
     def _take_space(self, size_bytes: int) -> None:
         """Account for a commit; log when the reserve is reached, and when it is free again."""

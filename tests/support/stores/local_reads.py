@@ -29,6 +29,10 @@ class LocalReads(ABC):
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         """See Store."""
 
+    def commit_nowait(self, _groups: Sequence[Group]) -> Future[None] | None:
+        """Wait for every commit, so that a fake changes ``commit`` alone."""
+        return None
+
     def eventual(self) -> View:
         return self.durable()
 
