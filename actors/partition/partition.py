@@ -5,8 +5,8 @@ decides each message on the results of the earlier ones. The loop commits the ro
 under the partition's head, and sends the replies when the group is durable. A reply to a message
 that writes nothing is sent when everything that its decision read is durable.
 
-A single write that finds the partition idle, and its rows in memory, is carried out in the turn of
-its sender, because waking the loop costs as much as the write.
+The sender's turn of the event loop carries out a single write if the partition is idle and the rows
+are in memory. Waking the loop would cost as much as the write.
 
 A core decides and does no I/O. Tables have one core (``table_core``), global indexes another one
 (``index_partition``). Only the loop awaits, and only the loop carries out effects: units of

@@ -70,7 +70,7 @@ class Mailbox:
         self._awaiting_space: list[asyncio.Future[None]] = []
         self.closed = False
         self.is_held = False
-        # Carries out a message in the turn of its sender; returns whether it did. It is asked only
+        # Carries out a message in the turn of its sender, and returns whether it did. Called only
         # while the actor waits for messages.
         self.at_once: Callable[[Envelope], bool] | None = None
 
