@@ -111,6 +111,8 @@ class Partition(Generic[BatchT]):
         # because other tasks run while a remote store works.
         self._busy_seconds = 0.0
         self._single = single
+        # Whether the last batch had several messages. Then the next one likely has several, too.
+        self._is_shared = False
 
     @property
     def decisions(self) -> Ref:
@@ -138,6 +140,7 @@ class Partition(Generic[BatchT]):
         max_messages = BATCH_MESSAGES
         while batch := self.in_progress or await self.mailbox.take(max_messages, BATCH_BYTES):
             self.in_progress = batch
+            self._is_shared = len(batch) > 1
             self._busy_seconds = 0.0
             if isinstance(batch[0].message, Join):
                 batch = await self._join(batch)
@@ -376,7 +379,7 @@ class Partition(Generic[BatchT]):
         is_single = self._single is not None and isinstance(envelope.message, self._single)
         is_changing = self.is_stale or self.split is not None or self._is_store_in_doubt()
         commit = self._last_commit
-        if not is_single or is_changing or commit is None or not commit.done():
+        if not is_single or self._is_shared or is_changing or commit is None or not commit.done():
             return False
         core, effects = self._core, self._effects
         decided = decide_nowait(core, effects, self._store.latest, self.head, envelope)
