@@ -19,28 +19,19 @@ def decide_nowait(
 
     Nothing but the message's payment is kept, so the loop can decide it again.
     """
+    message = envelope.message
+    values: list[bytes | None] = []
     try:
-        return _decide(core, effects, rows, head, envelope)
+        batch = core.open(head, [message])
+        for key in core.row_keys(batch):
+            value = rows.cached(key)
+            if isinstance(value, NotCached):
+                return None
+            values.append(value)
+        core.fill(batch, values)
+        effects.loaded(batch)
+        decision = effects.charge(envelope, core.decide(batch, message))
+        outcome = core.apply(batch, message, decision)
     except Exception:  # noqa: BLE001 - the loop meets the same error, and is started again
         return None
-
-
-def _decide(
-    core: Core[BatchT],
-    effects: Effects[BatchT],
-    rows: View,
-    head: PartitionHead,
-    envelope: Envelope,
-) -> tuple[BatchT, Outcome] | None:
-    message = envelope.message
-    batch = core.open(head, [message])
-    values: list[bytes | None] = []
-    for key in core.row_keys(batch):
-        value = rows.cached(key)
-        if isinstance(value, NotCached):
-            return None
-        values.append(value)
-    core.fill(batch, values)
-    effects.loaded(batch)
-    decision = effects.charge(envelope, core.decide(batch, message))
-    return batch, (envelope, core.apply(batch, message, decision))
+    return batch, (envelope, outcome)
